@@ -1,0 +1,1 @@
+//! Learned ceilings: decrease, cooldown, growth. Pure.

@@ -1,0 +1,1 @@
+//! The endpoints file and the settings, validated.

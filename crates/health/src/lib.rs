@@ -1,0 +1,1 @@
+//! Probes, their schedule, and what their results mean.

@@ -1,0 +1,1 @@
+//! JSON-RPC envelopes without copying payloads. Pure.

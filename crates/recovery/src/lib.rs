@@ -1,0 +1,1 @@
+//! When a parked account is back. Pure.

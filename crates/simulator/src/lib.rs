@@ -1,0 +1,1 @@
+//! Scripted JSON-RPC providers with true limits.

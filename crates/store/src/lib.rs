@@ -1,0 +1,1 @@
+//! Shared state of a fleet: usage, parks and ceilings of accounts.

@@ -1,0 +1,1 @@
+//! Logs, the metrics registry and the operator routes.
