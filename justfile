@@ -1,0 +1,63 @@
+# The commands of this repository. Each is one line, so `just` itself is a convenience (cargo install just).
+
+# list what there is
+default:
+    @just --list
+
+# format, lints, all tests, documentation links
+test:
+    ./scripts/test.sh
+
+# everything: also release build, demo, soak, real clients, benchmark smoke, fuzzing
+test-full:
+    ./scripts/test.sh --full
+
+# install what the tests and benchmarks need
+setup:
+    ./scripts/setup.sh --full
+
+# run against simulated providers on http://localhost:8080/demo
+demo:
+    cargo run --release --bin headgate-proxy -- --demo
+
+# validate an endpoints file
+check-config file="configs/endpoints-example.json":
+    cargo run --release --bin headgate-proxy -- --config-file {{file}} --check
+
+# the benchmark: a table and bench/out/*.json (bench/README.md)
+bench *options:
+    python3 bench/run.py {{options}}
+
+# instructions per request, the figure that does not wobble
+bench-instructions:
+    ./bench/callgrind.sh
+
+# soak tests at full length
+soak:
+    ./scripts/soak.sh
+
+# viem, ethers and web3.py through the proxy in front of a real node
+clients:
+    ./tests/clients/run.sh
+
+# fuzz every target for a while
+fuzz seconds="60":
+    ./scripts/fuzz.sh {{seconds}}
+
+fmt:
+    cargo fmt --all
+
+lint:
+    cargo clippy --workspace --all-targets --locked -- -D warnings
+
+# licences, banned crates, sources
+deny:
+    cargo deny --offline check bans licenses sources
+
+# the API documentation, with its links checked
+docs:
+    RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
+
+# relative links in the Markdown pages
+docs-links:
+    python3 scripts/check-links.py
