@@ -1,0 +1,25 @@
+// One named check: prints `ok NAME`, or `FAILED NAME` with the reason. run.sh counts the lines.
+
+import { readFileSync } from "node:fs";
+
+export const contract = JSON.parse(readFileSync(new URL("echo.json", import.meta.url)));
+
+// The published development keys of a local node, one per client so that their nonces never meet.
+const keys = {
+  viem: "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80",
+  ethers: "0x59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b78690d",
+};
+export const recipient = "0x000000000000000000000000000000000000bEEF";
+
+export function client(name) {
+  const check = async (what, body) => {
+    try {
+      await body();
+      console.log(`ok ${name}: ${what}`);
+    } catch (error) {
+      console.log(`FAILED ${name}: ${what}: ${error?.stack ?? error}`);
+      process.exitCode = 1;
+    }
+  };
+  return { check, key: keys[name] };
+}

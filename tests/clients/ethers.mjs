@@ -1,0 +1,81 @@
+// ethers through the proxy. Arguments: the URL of the chain with one node, and of the chain with two.
+
+import assert from "node:assert/strict";
+import { Contract, ContractFactory, FetchRequest, JsonRpcProvider, NonceManager, Wallet } from "ethers";
+import { client, contract, recipient } from "./check.mjs";
+
+const { check, key } = client("ethers");
+const [mainUrl, pairUrl] = process.argv.slice(2);
+
+// ethers batches what is asked in one tick, unless told otherwise.
+const connect = (url, options) => {
+  const request = new FetchRequest(url);
+  request.timeout = 20_000;
+  return new JsonRpcProvider(request, 31337, { staticNetwork: true, cacheTimeout: -1, pollingInterval: 50, ...options });
+};
+const single = connect(mainUrl, { batchMaxCount: 1 });
+const batching = connect(mainUrl, { batchMaxCount: 100 });
+const wallet = new NonceManager(new Wallet(key, single));
+let echo;
+
+await check("reads", async () => {
+  assert.equal(await single.send("eth_chainId", []), "0x7a69");
+  assert.ok((await single.getBlockNumber()) >= 0);
+  assert.equal((await single.getBlock(0)).number, 0);
+  assert.equal(await single.getCode(recipient), "0x");
+});
+
+await check("a signed transfer and its receipt", async () => {
+  const before = await single.getBalance(recipient);
+  const sent = await wallet.sendTransaction({ to: recipient, value: 9n });
+  const receipt = await sent.wait(1, 10_000);
+  assert.equal(receipt.status, 1);
+  assert.equal(await single.getBalance(recipient), before + 9n);
+});
+
+await check("a contract deployed, written and read", async () => {
+  const deployed = await new ContractFactory(contract.abi, contract.bytecode, wallet).deploy();
+  await deployed.waitForDeployment();
+  echo = new Contract(await deployed.getAddress(), contract.abi, wallet);
+  for (const word of [31n, 32n]) await (await echo.say(word)).wait(1, 10_000);
+  assert.equal(await echo.last(), 32n);
+});
+
+await check("a revert keeps its reason", async () => {
+  await assert.rejects(echo.say.staticCall(0n), (error) => error.reason === "nothing to say");
+});
+
+await check("logs", async () => {
+  const logs = await echo.queryFilter("Said", 0);
+  assert.deepEqual(logs.map((log) => log.args.word), [31n, 32n]);
+});
+
+await check("a batch, each answer to its own question", async () => {
+  const head = await single.getBlockNumber();
+  const numbers = Array.from({ length: head + 1 }, (_, n) => n);
+  const blocks = await Promise.all(numbers.map((number) => batching.getBlock(number)));
+  assert.deepEqual(blocks.map((block) => block.number), numbers);
+});
+
+await check("a raw transaction sent twice is one transaction", async () => {
+  const raw = await wallet.signTransaction(await wallet.populateTransaction({ to: recipient, value: 1n }));
+  const before = await single.getBalance(recipient);
+  const hash = await single.send("eth_sendRawTransaction", [raw]);
+  await single.waitForTransaction(hash, 1, 10_000);
+  await single.send("eth_sendRawTransaction", [raw]).catch(() => {});
+  assert.equal(await single.getBalance(recipient), before + 1n);
+  wallet.reset();
+});
+
+await check("filters live on the node that made them", async () => {
+  const pair = connect(pairUrl, { batchMaxCount: 1 });
+  const filters = [];
+  for (let n = 0; n < 8; n += 1) filters.push(await pair.send("eth_newBlockFilter", []));
+  assert.equal(new Set(filters).size, filters.length);
+  for (const filter of [...filters, ...filters]) {
+    assert.ok(Array.isArray(await pair.send("eth_getFilterChanges", [filter])));
+  }
+  for (const filter of filters) assert.equal(await pair.send("eth_uninstallFilter", [filter]), true);
+});
+
+for (const provider of [single, batching]) provider.destroy();

@@ -1,0 +1,73 @@
+#!/usr/bin/env bash
+# Real clients through the proxy in front of real nodes. On `main` the proxy has one node, a provider that refuses everything and one that is gone;
+# on `pair` two nodes that share nothing, so that an id made by one is unknown to the other.
+source "$(dirname "$0")/../../scripts/lib.sh"
+here=tests/clients
+[[ -x $HEADGATE_PROXY ]] || die "no $HEADGATE_PROXY: cargo build --release --bin headgate-proxy"
+
+install_clients() {
+    if [[ ! $here/node_modules/.package-lock.json -nt $here/package-lock.json ]]; then
+        (cd $here && npm ci --ignore-scripts --no-fund --no-audit)
+    fi
+    if [[ ! $here/.venv/done -nt $here/requirements.txt ]]; then
+        python3 -m venv --clear $here/.venv
+        $here/.venv/bin/pip install --quiet --no-deps --requirement $here/requirements.txt
+        touch $here/.venv/done
+    fi
+}
+
+# The npm package's own launcher would start a second process that outlives it.
+anvil_binary() {
+    local found
+    found=$(compgen -G "$here/node_modules/@foundry-rs/anvil-*/bin/anvil") || die "no anvil for this platform"
+    say "$found"
+}
+
+processes=()
+out=$(mktemp -d)
+stop_all() {
+    kill "${processes[@]}" 2>/dev/null || true
+    wait "${processes[@]}" 2>/dev/null || true
+    rm -rf "$out"
+}
+trap stop_all EXIT
+
+start() {
+    local name=$1
+    shift
+    "$@" >"$out/$name.log" 2>&1 &
+    processes+=($!)
+}
+
+answers() { curl -fsS -H 'content-type: application/json' "$1" -d '{"jsonrpc":"2.0","id":1,"method":"eth_chainId","params":[]}'; }
+refuses() { [[ $(curl -s -o /dev/null -w '%{http_code}' "$1" -d '{}') == 429 ]]; }
+
+install_clients
+NODE_A_PORT=$(free_port) NODE_B_PORT=$(free_port) LIMITED_PORT=$(free_port) GONE_PORT=$(free_port)
+SERVER_PORT=$(free_port) METRICS_PORT=$(free_port)
+export NODE_A_PORT NODE_B_PORT LIMITED_PORT GONE_PORT SERVER_PORT METRICS_PORT
+anvil=$(anvil_binary)
+
+start node-a "$anvil" --port "$NODE_A_PORT" --silent
+start node-b "$anvil" --port "$NODE_B_PORT" --silent
+start limited node $here/limited.mjs "$LIMITED_PORT"
+wait_until 20 answers "http://127.0.0.1:$NODE_A_PORT" || die "the first node does not answer"
+wait_until 20 answers "http://127.0.0.1:$NODE_B_PORT" || die "the second node does not answer"
+wait_until 20 refuses "http://127.0.0.1:$LIMITED_PORT" || die "the limited provider does not answer"
+
+start proxy "$HEADGATE_PROXY" --config-file $here/endpoints.json
+base=http://127.0.0.1:$SERVER_PORT
+wait_until 20 curl -fsS "$base/ready" || { cat "$out/proxy.log"; die "the proxy is not ready after 20 s"; }
+
+for client in "node $here/viem.mjs" "node $here/ethers.mjs" "$here/.venv/bin/python $here/web3_py.py"; do
+    # shellcheck disable=SC2086 # a command and its argument
+    timeout 120 $client "$base/main" "$base/pair" 2>&1 | tee -a "$out/results" || say "FAILED ${client##*/}: ended with an error" >>"$out/ended"
+done
+
+passed=$(grep -c '^ok ' "$out/results" || true)
+failed=$(grep -c '^FAILED ' "$out/results" || true)
+# A client that died without naming a failed check counts as one.
+if [[ -e $out/ended ]] && ((failed == 0)); then failed=1; fi
+if ((failed > 0)); then cat "$out/ended" "$out/proxy.log" 2>/dev/null || true; fi
+say "clients: $passed passed, $failed failed"
+((failed == 0 && passed > 0))

@@ -1,0 +1,121 @@
+"""web3.py through the proxy. Arguments: the URL of the chain with one node, and of the chain with two."""
+
+import json
+import sys
+import traceback
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from web3 import HTTPProvider, Web3
+from web3.exceptions import ContractLogicError
+
+CONTRACT = json.loads((Path(__file__).parent / "echo.json").read_text())
+# A published development key of a local node; the other clients use others.
+KEY = "0x5de4111afa1a4b94908f83103eb1f1706367c2e68ca870fc3fb9a804cdab365a"
+RECIPIENT = Web3.to_checksum_address("0x000000000000000000000000000000000000beef")
+
+url = sys.argv[1]
+w3 = Web3(HTTPProvider(url, exception_retry_configuration=None, request_kwargs={"timeout": 20}))
+account = w3.eth.account.from_key(KEY)
+failures = 0
+
+
+def check(what: str) -> Callable[[Callable[[], None]], None]:
+    """Runs the function at once and prints `ok`, or `FAILED` with the reason. run.sh counts the lines."""
+
+    def run(body: Callable[[], None]) -> None:
+        global failures
+        try:
+            body()
+            print(f"ok web3.py: {what}")
+        except Exception:
+            failures += 1
+            print(f"FAILED web3.py: {what}: {traceback.format_exc()}")
+
+    return run
+
+
+def send(transaction: dict) -> dict:
+    """Signs, sends, and waits for the receipt."""
+    transaction |= {"from": account.address, "nonce": w3.eth.get_transaction_count(account.address), "chainId": 31337}
+    transaction.setdefault("gas", 1_000_000)
+    transaction |= {"maxFeePerGas": w3.to_wei(20, "gwei"), "maxPriorityFeePerGas": 1}
+    raw = account.sign_transaction(transaction).raw_transaction
+    return w3.eth.wait_for_transaction_receipt(w3.eth.send_raw_transaction(raw), timeout=10, poll_latency=0.05)
+
+
+def deploy_echo():
+    receipt = send({"data": CONTRACT["bytecode"], "value": 0})
+    return w3.eth.contract(address=receipt["contractAddress"], abi=CONTRACT["abi"])
+
+
+@check("reads")
+def _() -> None:
+    assert w3.is_connected()
+    assert w3.eth.chain_id == 31337
+    assert w3.eth.block_number >= 0
+    assert w3.eth.get_block(0)["number"] == 0
+    assert w3.eth.get_balance(account.address) > w3.to_wei(1000, "ether")
+
+
+@check("a hundred reads from ten threads")
+def _() -> None:
+    with ThreadPoolExecutor(10) as pool:
+        assert set(pool.map(lambda _: w3.eth.get_block(0)["number"], range(100))) == {0}
+
+
+@check("a signed transfer and its receipt")
+def _() -> None:
+    before = w3.eth.get_balance(RECIPIENT)
+    assert send({"to": RECIPIENT, "value": 5})["status"] == 1
+    assert w3.eth.get_balance(RECIPIENT) == before + 5
+
+
+echo = deploy_echo()
+
+
+@check("a contract written and read")
+def _() -> None:
+    for word in (41, 42):
+        data = echo.encode_abi("say", [word])
+        assert send({"to": echo.address, "data": data, "value": 0})["status"] == 1
+    assert echo.functions.last().call() == 42
+
+
+@check("a revert keeps its reason")
+def _() -> None:
+    try:
+        echo.functions.say(0).call({"from": account.address})
+    except ContractLogicError as error:
+        assert "nothing to say" in str(error), error
+    else:
+        raise AssertionError("it did not revert")
+
+
+@check("logs")
+def _() -> None:
+    logs = echo.events.Said().get_logs(from_block=0)
+    assert [log["args"]["word"] for log in logs] == [41, 42]
+
+
+@check("a batch, each answer to its own question")
+def _() -> None:
+    head = w3.eth.block_number
+    with w3.batch_requests() as batch:
+        for number in range(head + 1):
+            batch.add(w3.eth.get_block(number))
+        blocks = batch.execute()
+    assert [block["number"] for block in blocks] == list(range(head + 1))
+
+
+@check("an event filter")
+def _() -> None:
+    seen = echo.events.Said().create_filter(from_block="latest")
+    seen.get_new_entries()
+    send({"to": echo.address, "data": echo.encode_abi("say", [51]), "value": 0})
+    assert [log["args"]["word"] for log in seen.get_new_entries()] == [51]
+    assert seen.get_new_entries() == []
+
+
+sys.exit(1 if failures else 0)
