@@ -1,0 +1,315 @@
+//! One provider: a listening server, its script, and its memory of what it was asked.
+
+use std::collections::HashMap;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use std::{fmt, io};
+
+use bytes::Bytes;
+use http::HeaderMap;
+use http::request::Parts;
+use serde_json::Value;
+use socket2::{Domain, Socket, Type};
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+
+use crate::behaviour::Behaviour;
+use crate::chain::Chain;
+use crate::limit::{Limit, Meter};
+use crate::node::Node;
+use crate::request::Request;
+use crate::serve;
+
+/// What a provider is to be.
+#[derive(Clone, Debug)]
+pub struct Script {
+    chain: Arc<Chain>,
+    behaviour: Behaviour,
+    lag: u64,
+    archive: bool,
+    seed: u64,
+    remembers: usize,
+}
+
+impl Script {
+    /// A healthy full node of `chain` that remembers the last 100,000 calls.
+    #[must_use]
+    pub fn new(chain: &Arc<Chain>) -> Self {
+        Self {
+            chain: Arc::clone(chain),
+            behaviour: Behaviour::Healthy,
+            lag: 0,
+            archive: false,
+            seed: 0,
+            remembers: 100_000,
+        }
+    }
+
+    /// Behaves like this.
+    #[must_use]
+    pub fn behaving(mut self, behaviour: Behaviour) -> Self {
+        self.behaviour = behaviour;
+        self
+    }
+
+    /// Is so many blocks behind the chain's head.
+    #[must_use]
+    pub fn lagging(mut self, blocks: u64) -> Self {
+        self.lag = blocks;
+        self
+    }
+
+    /// Keeps every state.
+    #[must_use]
+    pub fn archive(mut self) -> Self {
+        self.archive = true;
+        self
+    }
+
+    /// Numbers its filters from here.
+    #[must_use]
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = seed;
+        self
+    }
+
+    /// Remembers at most so many calls; further ones are only counted.
+    #[must_use]
+    pub fn remembering(mut self, calls: usize) -> Self {
+        self.remembers = calls;
+        self
+    }
+}
+
+/// One call that a provider was asked.
+#[derive(Clone, Debug)]
+pub struct Seen {
+    pub method: String,
+    /// Null for a notification too; see `notification`.
+    pub id: Value,
+    pub params: Value,
+    pub notification: bool,
+    /// Which of the provider's HTTP requests it came with, from 0.
+    pub post: usize,
+    /// Path and query.
+    pub target: String,
+    pub headers: HeaderMap,
+    /// The whole body of the HTTP request.
+    pub body: Bytes,
+    pub at: Instant,
+}
+
+/// A running provider on a port of its own on 127.0.0.1. Dropped, it stops.
+pub struct Provider {
+    shared: Arc<Shared>,
+    address: SocketAddr,
+    /// Keeps the port ours while we refuse connections. Never listens.
+    _reservation: Socket,
+    server: Mutex<Option<JoinHandle<()>>>,
+}
+
+pub(crate) struct Shared {
+    pub(crate) node: Arc<Node>,
+    pub(crate) connections: AtomicUsize,
+    behaviour: Mutex<Behaviour>,
+    remembers: usize,
+    memory: Mutex<Memory>,
+}
+
+#[derive(Default)]
+struct Memory {
+    seen: Vec<Seen>,
+    counts: HashMap<String, usize>,
+    posts: usize,
+}
+
+impl Provider {
+    /// Starts a provider on the current runtime.
+    ///
+    /// # Errors
+    /// When no port is to be had.
+    pub async fn start(script: Script) -> io::Result<Self> {
+        let reservation = bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?;
+        let address = reservation.local_addr()?.as_socket().ok_or(io::ErrorKind::AddrNotAvailable)?;
+        let shared = Arc::new(Shared {
+            node: Arc::new(Node::new(script.chain, script.lag, script.archive, script.seed)),
+            connections: AtomicUsize::new(0),
+            behaviour: Mutex::new(Behaviour::Healthy),
+            remembers: script.remembers,
+            memory: Mutex::default(),
+        });
+        let provider = Self { shared, address, _reservation: reservation, server: Mutex::new(None) };
+        provider.set(script.behaviour)?;
+        Ok(provider)
+    }
+
+    /// The address to ask.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// The address as host and port.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Behaves differently from the next request on. [`Behaviour::RefuseConnections`] also closes the
+    /// connections there are.
+    ///
+    /// # Errors
+    /// When the port cannot be listened on again.
+    pub fn set(&self, behaviour: Behaviour) -> io::Result<()> {
+        let listens = !matches!(behaviour, Behaviour::RefuseConnections);
+        *lock(&self.shared.behaviour) = behaviour;
+        let mut server = lock(&self.server);
+        match (server.take(), listens) {
+            (Some(running), true) => *server = Some(running),
+            (Some(running), false) => running.abort(),
+            (None, true) => {
+                *server = Some(tokio::spawn(serve::accept(self.listen()?, Arc::clone(&self.shared))));
+            }
+            (None, false) => {}
+        }
+        Ok(())
+    }
+
+    /// Falls so many blocks behind the chain's head.
+    pub fn lag(&self, blocks: u64) {
+        self.shared.node.set_lag(blocks);
+    }
+
+    /// The calls it was asked, oldest first, as far as it remembers.
+    #[must_use]
+    pub fn seen(&self) -> Vec<Seen> {
+        lock(&self.shared.memory).seen.clone()
+    }
+
+    /// How often it was asked `method`, whatever it answered.
+    #[must_use]
+    pub fn count(&self, method: &str) -> usize {
+        lock(&self.shared.memory).counts.get(method).copied().unwrap_or(0)
+    }
+
+    /// How many calls it was asked.
+    #[must_use]
+    pub fn total(&self) -> usize {
+        lock(&self.shared.memory).counts.values().sum()
+    }
+
+    /// How many HTTP requests with a readable body it got.
+    #[must_use]
+    pub fn posts(&self) -> usize {
+        lock(&self.shared.memory).posts
+    }
+
+    /// How many connections it accepted.
+    #[must_use]
+    pub fn connections(&self) -> usize {
+        self.shared.connections.load(Ordering::SeqCst)
+    }
+
+    /// Forgets what it was asked.
+    pub fn forget(&self) {
+        *lock(&self.shared.memory) = Memory::default();
+    }
+
+    /// How many calls its limit admitted in each aligned window that saw any; empty without a limit.
+    #[must_use]
+    pub fn admitted_per_window(&self, window: Duration) -> Vec<u64> {
+        self.meter().map(|meter| lock(&meter).admitted_per_window(window)).unwrap_or_default()
+    }
+
+    /// How many calls its limit refused; 0 without a limit.
+    #[must_use]
+    pub fn refused(&self) -> u64 {
+        self.meter().map_or(0, |meter| lock(&meter).refused())
+    }
+
+    /// Changes its limit from now on, if it has one. What was used stays used.
+    pub fn change_limit(&self, limit: Limit) {
+        if let Some(meter) = self.meter() {
+            lock(&meter).change(limit);
+        }
+    }
+
+    fn meter(&self) -> Option<Arc<Mutex<Meter>>> {
+        let behaviour = lock(&self.shared.behaviour);
+        if let Behaviour::Limited { meter, .. } = &*behaviour { Some(Arc::clone(meter)) } else { None }
+    }
+
+    /// Stops, and waits until it has.
+    pub async fn stop(self) {
+        let running = lock(&self.server).take();
+        if let Some(running) = running {
+            running.abort();
+            // The abort we asked for is the only way it ends.
+            let _ = running.await;
+        }
+    }
+
+    fn listen(&self) -> io::Result<TcpListener> {
+        let socket = bind(self.address)?;
+        socket.listen(1024)?;
+        TcpListener::from_std(socket.into())
+    }
+}
+
+impl Drop for Provider {
+    fn drop(&mut self) {
+        if let Some(running) = lock(&self.server).take() {
+            running.abort();
+        }
+    }
+}
+
+impl fmt::Debug for Provider {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Provider").field("address", &self.address).finish_non_exhaustive()
+    }
+}
+
+impl Shared {
+    pub(crate) fn behaviour(&self) -> Behaviour {
+        lock(&self.behaviour).clone()
+    }
+
+    /// Remembers a request.
+    pub(crate) fn note(&self, head: &Parts, request: &Request) {
+        let mut memory = lock(&self.memory);
+        let (post, at) = (memory.posts, Instant::now());
+        memory.posts += 1;
+        for call in request.calls() {
+            *memory.counts.entry(call.method.clone()).or_default() += 1;
+            if memory.seen.len() < self.remembers {
+                memory.seen.push(Seen {
+                    method: call.method.clone(),
+                    id: call.id().and_then(|id| serde_json::from_str(id).ok()).unwrap_or_default(),
+                    params: call.params.clone(),
+                    notification: call.id().is_none(),
+                    post,
+                    target: head.uri.to_string(),
+                    headers: head.headers.clone(),
+                    body: request.body.clone(),
+                    at,
+                });
+            }
+        }
+    }
+}
+
+/// A bound socket that shares its port with our other one: two that allow it may be bound, one may listen.
+fn bind(address: SocketAddr) -> io::Result<Socket> {
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
+    socket.set_reuse_address(true)?;
+    socket.set_nonblocking(true)?;
+    socket.bind(&address.into())?;
+    Ok(socket)
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

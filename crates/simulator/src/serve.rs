@@ -1,0 +1,88 @@
+//! Accepts connections and turns requests into outcomes on the wire. Decides nothing about their content.
+
+use std::convert::Infallible;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use http::{HeaderName, HeaderValue, Request as HttpRequest, Response, StatusCode};
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+
+use crate::answer::Answer;
+use crate::perform::{Asked, Outcome, Sent, perform};
+use crate::provider::Shared;
+use crate::request::Request;
+use crate::wire::{Reset, Socket, Wire};
+
+/// Serves until dropped; closes the connections it has when it ends.
+pub(crate) async fn accept(listener: TcpListener, shared: Arc<Shared>) {
+    let mut connections = JoinSet::new();
+    loop {
+        tokio::select! {
+            accepted = listener.accept() => {
+                if let Ok((stream, _)) = accepted {
+                    shared.connections.fetch_add(1, Ordering::SeqCst);
+                    connections.spawn(connection(stream, Arc::clone(&shared)));
+                }
+            }
+            Some(_) = connections.join_next() => {}
+        }
+    }
+}
+
+async fn connection(stream: TcpStream, shared: Arc<Shared>) {
+    // Without it small answers wait for acknowledgements.
+    let _ = stream.set_nodelay(true);
+    let reset = Reset::default();
+    let service = service_fn(|request| handle(request, Arc::clone(&shared), reset.clone()));
+    let socket = TokioIo::new(Socket::new(stream, reset.clone()));
+    // An error is a fault that was asked for, or a peer that left.
+    let _ = http1::Builder::new().serve_connection(socket, service).await;
+}
+
+async fn handle(
+    request: HttpRequest<Incoming>,
+    shared: Arc<Shared>,
+    reset: Reset,
+) -> io::Result<Response<Wire>> {
+    let (head, body) = request.into_parts();
+    let body = body.collect().await.map_err(io::Error::other)?.to_bytes();
+    let outcome = match Request::parse(body.clone()) {
+        Some(request) => {
+            let request = Arc::new(request);
+            shared.note(&head, &request);
+            perform(shared.behaviour(), Asked { node: Arc::clone(&shared.node), request }).await
+        }
+        None => Outcome::Sent(not_json().into()),
+    };
+    match outcome {
+        Outcome::Sent(sent) => Ok(response(sent, reset)),
+        Outcome::Hang => match std::future::pending::<Infallible>().await {},
+        Outcome::Reset => {
+            reset.arm();
+            Err(io::ErrorKind::ConnectionReset.into())
+        }
+        Outcome::Close => Err(io::ErrorKind::ConnectionAborted.into()),
+    }
+}
+
+fn response(sent: Sent, reset: Reset) -> Response<Wire> {
+    let mut response = Response::new(Wire::new(sent.payload, sent.shape, reset));
+    *response.status_mut() = StatusCode::from_u16(sent.status).unwrap_or(StatusCode::OK);
+    for (name, value) in sent.headers {
+        if let (Ok(name), Ok(value)) = (HeaderName::try_from(name), HeaderValue::try_from(value)) {
+            response.headers_mut().append(name, value);
+        }
+    }
+    response
+}
+
+fn not_json() -> Answer {
+    Answer::json(400, r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"parse error"}}"#)
+}
