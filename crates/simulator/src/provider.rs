@@ -13,6 +13,7 @@ use http::request::Parts;
 use serde_json::Value;
 use socket2::{Domain, Socket, Type};
 use tokio::net::TcpListener;
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::behaviour::Behaviour;
@@ -113,6 +114,7 @@ pub struct Provider {
 pub(crate) struct Shared {
     pub(crate) node: Arc<Node>,
     pub(crate) connections: AtomicUsize,
+    in_flight: watch::Sender<usize>,
     behaviour: Mutex<Behaviour>,
     remembers: usize,
     memory: Mutex<Memory>,
@@ -136,6 +138,7 @@ impl Provider {
         let shared = Arc::new(Shared {
             node: Arc::new(Node::new(script.chain, script.lag, script.archive, script.seed)),
             connections: AtomicUsize::new(0),
+            in_flight: watch::Sender::new(0),
             behaviour: Mutex::new(Behaviour::Healthy),
             remembers: script.remembers,
             memory: Mutex::default(),
@@ -212,6 +215,13 @@ impl Provider {
         self.shared.connections.load(Ordering::SeqCst)
     }
 
+    /// Waits until exactly so many requests are with it, neither answered nor given up by who asked.
+    pub async fn in_flight(&self, requests: usize) {
+        let mut in_flight = self.shared.in_flight.subscribe();
+        // The sender lives as long as we do.
+        let _ = in_flight.wait_for(|now| *now == requests).await;
+    }
+
     /// Forgets what it was asked.
     pub fn forget(&self) {
         *lock(&self.shared.memory) = Memory::default();
@@ -272,7 +282,21 @@ impl fmt::Debug for Provider {
     }
 }
 
+/// A request that is with the provider, until its body has gone out or its connection has ended.
+pub(crate) struct InFlight(Arc<Shared>);
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        self.0.in_flight.send_modify(|requests| *requests -= 1);
+    }
+}
+
 impl Shared {
+    pub(crate) fn enter(self: &Arc<Self>) -> InFlight {
+        self.in_flight.send_modify(|requests| *requests += 1);
+        InFlight(Arc::clone(self))
+    }
+
     pub(crate) fn behaviour(&self) -> Behaviour {
         lock(&self.behaviour).clone()
     }

@@ -16,7 +16,7 @@ use tokio::task::JoinSet;
 
 use crate::answer::Answer;
 use crate::perform::{Asked, Outcome, Sent, perform};
-use crate::provider::Shared;
+use crate::provider::{InFlight, Shared};
 use crate::request::Request;
 use crate::wire::{Reset, Socket, Wire};
 
@@ -51,6 +51,7 @@ async fn handle(
     shared: Arc<Shared>,
     reset: Reset,
 ) -> io::Result<Response<Wire>> {
+    let in_flight = shared.enter();
     let (head, body) = request.into_parts();
     let body = body.collect().await.map_err(io::Error::other)?.to_bytes();
     let outcome = match Request::parse(body.clone()) {
@@ -62,7 +63,7 @@ async fn handle(
         None => Outcome::Sent(not_json().into()),
     };
     match outcome {
-        Outcome::Sent(sent) => Ok(response(sent, reset)),
+        Outcome::Sent(sent) => Ok(response(sent, reset, in_flight)),
         Outcome::Hang => match std::future::pending::<Infallible>().await {},
         Outcome::Reset => {
             reset.arm();
@@ -72,8 +73,8 @@ async fn handle(
     }
 }
 
-fn response(sent: Sent, reset: Reset) -> Response<Wire> {
-    let mut response = Response::new(Wire::new(sent.payload, sent.shape, reset));
+fn response(sent: Sent, reset: Reset, in_flight: InFlight) -> Response<Wire> {
+    let mut response = Response::new(Wire::new(sent.payload, sent.shape, reset, in_flight));
     *response.status_mut() = StatusCode::from_u16(sent.status).unwrap_or(StatusCode::OK);
     for (name, value) in sent.headers {
         if let (Ok(name), Ok(value)) = (HeaderName::try_from(name), HeaderValue::try_from(value)) {

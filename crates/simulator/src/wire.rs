@@ -13,6 +13,8 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::Sleep;
 
+use crate::provider::InFlight;
+
 /// What was sent before a cut needs to have left: a reset discards what the kernel still holds.
 const BEFORE_CUT: Duration = Duration::from_millis(20);
 
@@ -79,11 +81,12 @@ pub(crate) struct Wire {
     sent: u64,
     reset: Reset,
     pause: Option<Pin<Box<Sleep>>>,
+    _in_flight: InFlight,
 }
 
 impl Wire {
-    pub(crate) fn new(payload: Payload, shape: Shape, reset: Reset) -> Self {
-        Self { payload, shape, sent: 0, reset, pause: None }
+    pub(crate) fn new(payload: Payload, shape: Shape, reset: Reset, in_flight: InFlight) -> Self {
+        Self { payload, shape, sent: 0, reset, pause: None, _in_flight: in_flight }
     }
 
     /// The most that may go out in one piece now.

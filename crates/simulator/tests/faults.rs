@@ -247,3 +247,12 @@ async fn a_stopped_provider_refuses() {
     provider.stop().await;
     assert!(TcpStream::connect(address).await.is_err());
 }
+
+#[tokio::test]
+async fn requests_in_flight_are_known() {
+    let provider = provider(Behaviour::Hang).await;
+    let asking = talk(&provider, "{\"id\":1,\"method\":\"eth_chainId\"}");
+    let (talk, ()) = tokio::join!(asking, provider.in_flight(1));
+    assert_eq!(talk.end, End::Silence);
+    provider.in_flight(0).await;
+}
