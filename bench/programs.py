@@ -1,0 +1,216 @@
+"""The measured programs: how each is configured and started, and what the system says it used."""
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import time
+import urllib.request
+from dataclasses import dataclass
+from pathlib import Path
+
+HERE = Path(__file__).parent
+CORES = os.cpu_count() or 1
+TICKS = os.sysconf("SC_CLK_TCK")
+START_LIMIT_S = 20
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """What the programs are put through. One dimension differs from `plain` in each of the others."""
+
+    name: str
+    endpoints: int = 3
+    chains: int = 1
+    answer_bytes: int = 200
+    batch: int = 1
+    connections: int = 32
+    close: bool = False
+    limited_every: int = 0
+
+    @property
+    def path(self) -> str:
+        return "/main" if self.chains == 1 else "/chain-%"
+
+    def text(self) -> str:
+        parts = [f"{self.endpoints} endpoints", f"{self.chains} chain{'s'[: self.chains > 1]}", f"{self.answer_bytes} B results"]
+        parts += [f"batches of {self.batch}"] * (self.batch > 1) + [f"{self.connections} connections"]
+        parts += ["a new connection per request"] * self.close + ["a tenth of the answers limited"] * bool(self.limited_every)
+        return ", ".join(parts)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Program:
+    """A running program. `work` keeps its configuration and what it printed."""
+
+    def __init__(self, name: str, command: list[str], port: int, work: Path, env: dict[str, str] | None = None):
+        self.name, self.port = name, port
+        self.log = work / f"{name}.log"
+        with self.log.open("w") as log:
+            self.process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=os.environ | (env or {}),
+            )
+
+    def pids(self) -> list[int]:
+        """The process and its children (nginx works in children)."""
+        children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
+        return [self.process.pid, *map(int, children)]
+
+    def cpu_seconds(self) -> float:
+        return sum(cpu_ticks(pid) for pid in self.pids()) / TICKS
+
+    def resident_mb(self) -> float:
+        return sum(status_kb(pid, "VmRSS") for pid in self.pids()) / 1024
+
+    def wait_until_it_answers(self, path: str) -> None:
+        deadline = time.monotonic() + START_LIMIT_S
+        while not answers(f"http://127.0.0.1:{self.port}{path.replace('%', '0')}"):
+            if self.process.poll() is not None or time.monotonic() > deadline:
+                raise SystemExit(f"{self.name} does not answer:\n{self.log.read_text()[-4000:]}")
+            time.sleep(0.05)
+
+    def stop(self) -> None:
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            self.process.wait(15)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+
+def cpu_ticks(pid: int) -> int:
+    """User and system time of all its threads, also those that ended."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return int(fields[11]) + int(fields[12])
+
+
+def status_kb(pid: int, field: str) -> int:
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith(field + ":"):
+            return int(line.split()[1])
+    raise KeyError(field)
+
+
+def answers(url: str) -> bool:
+    body = b'{"jsonrpc":"2.0","id":7,"method":"eth_getBalance","params":["0x00","latest"]}'
+    request = urllib.request.Request(url, body, {"content-type": "application/json"})
+    try:
+        with urllib.request.urlopen(request, timeout=2) as response:
+            return response.status == 200 and json.load(response)["id"] == 7
+    except (OSError, ValueError, KeyError):
+        return False
+
+
+def start_upstream(binaries: Path, scenario: Scenario, work: Path) -> tuple[Program, list[int]]:
+    ports = [free_port() for _ in range(3)]
+    command = [str(binaries / "upstream"), "--ports", ",".join(map(str, ports))]
+    command += ["--answer-bytes", str(scenario.answer_bytes), "--limited-every", str(scenario.limited_every)]
+    upstream = Program("upstream", command, ports[0], work)
+    upstream.wait_until_it_answers("/")
+    return upstream, ports
+
+
+def start(name: str, binaries: Path, scenario: Scenario, ports: list[int], work: Path) -> Program:
+    """Starts a program in front of as many endpoints as the scenario asks for, spread over the upstream's ports."""
+    port = free_port()
+    endpoints = [ports[n % len(ports)] for n in range(scenario.endpoints)]
+    command, env = {"haproxy": haproxy, "nginx": nginx, "bare": bare, "headgate": headgate}[name](
+        port, endpoints, scenario, binaries, work
+    )
+    program = Program(name, command, port, work, env)
+    program.wait_until_it_answers(scenario.path)
+    return program
+
+
+def bare(port: int, endpoints: list[int], _scenario: Scenario, binaries: Path, _work: Path):
+    return [str(binaries / "bare"), str(port), *(f"127.0.0.1:{p}" for p in endpoints)], {}
+
+
+def haproxy(port: int, endpoints: list[int], _scenario: Scenario, _binaries: Path, work: Path):
+    servers = "\n".join(f"    server s{n} 127.0.0.1:{p}" for n, p in enumerate(endpoints))
+    config = work / "haproxy.cfg"
+    config.write_text(f"""
+global
+    nbthread {CORES}
+    maxconn 8000
+defaults
+    mode http
+    timeout connect 5s
+    timeout client 60s
+    timeout server 60s
+    http-reuse always
+frontend in
+    bind 127.0.0.1:{port}
+    default_backend nodes
+backend nodes
+    balance roundrobin
+{servers}
+""")
+    return [executable("haproxy"), "-db", "-f", str(config)], {}
+
+
+def nginx(port: int, endpoints: list[int], _scenario: Scenario, _binaries: Path, work: Path):
+    servers = "\n".join(f"        server 127.0.0.1:{p};" for p in endpoints)
+    config = work / "nginx.conf"
+    config.write_text(f"""
+daemon off;
+worker_processes {CORES};
+pid {work}/nginx.pid;
+error_log stderr warn;
+events {{ worker_connections 8192; }}
+http {{
+    access_log off;
+    client_body_temp_path {work}/body;
+    proxy_temp_path {work}/proxy;
+    fastcgi_temp_path {work}/fastcgi;
+    uwsgi_temp_path {work}/uwsgi;
+    scgi_temp_path {work}/scgi;
+    client_max_body_size 64m;
+    client_body_buffer_size 64k;
+    keepalive_requests 1000000000;
+    upstream nodes {{
+{servers}
+        keepalive 256;
+        keepalive_requests 1000000000;
+    }}
+    server {{
+        listen 127.0.0.1:{port} backlog=4096;
+        location / {{
+            proxy_pass http://nodes;
+            proxy_http_version 1.1;
+            proxy_set_header Connection "";
+            proxy_max_temp_file_size 0;
+        }}
+    }}
+}}
+""")
+    return [executable("nginx"), "-p", str(work), "-c", str(config)], {}
+
+
+def headgate(port: int, endpoints: list[int], scenario: Scenario, binaries: Path, work: Path):
+    chain = {
+        f"endpoint-{n}": {"provider": "bench", "role": "primary", "type": "archive", "http_url": f"http://127.0.0.1:{p}"}
+        for n, p in enumerate(endpoints)
+    }
+    names = [scenario.path[1:].replace("%", str(n)) for n in range(scenario.chains)]
+    config = work / "endpoints.json"
+    config.write_text(json.dumps({name: chain for name in names}))
+    env = {"SERVER_PORT": str(port), "METRICS_PORT": str(free_port()), "LOG_LEVEL": "warn"}
+    if scenario.endpoints * scenario.chains > 30:
+        # What many endpoints cost a request is the question, not what probing them costs.
+        env["HEALTH_CHECK_INTERVAL"] = "0"
+    return [str(binaries / "headgate-proxy"), "--config-file", str(config)], env
+
+
+def executable(name: str) -> str:
+    found = shutil.which(name, path=os.environ["PATH"] + ":/usr/sbin:/sbin")
+    if found is None:
+        raise SystemExit(f"{name} is not installed: ./scripts/setup.sh --full")
+    return found
