@@ -52,7 +52,7 @@ lint:
 
 # licences, banned crates, sources
 deny:
-    cargo deny --offline check bans licenses sources
+    cargo deny --offline check --hide-inclusion-graph bans licenses sources
 
 # the API documentation, with its links checked
 docs:

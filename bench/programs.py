@@ -108,6 +108,27 @@ def answers(url: str) -> bool:
         return False
 
 
+def idle_connection_kb(program: Program, scenario: Scenario, count: int = 1000) -> float | None:
+    """Resident memory per client connection that has had one answer and waits. Asked only where every answer is short and good."""
+    if scenario.answer_bytes > 1000 or scenario.limited_every:
+        return None
+    body = '{"jsonrpc":"2.0","id":7,"method":"eth_getBalance","params":["0x00","latest"]}'
+    head = f"POST {scenario.path.replace('%', '0')} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
+    request = f"{head}content-length: {len(body)}\r\n\r\n{body}".encode()
+    before = program.resident_mb()
+    clients = []
+    try:
+        for _ in range(count):
+            clients.append(socket.create_connection(("127.0.0.1", program.port), timeout=10))
+            clients[-1].sendall(request)
+            if b" 200 " not in clients[-1].recv(65536)[:20]:
+                raise SystemExit(f"{program.name} refused one of {count} connections")
+        return (program.resident_mb() - before) * 1024 / count
+    finally:
+        for client in clients:
+            client.close()
+
+
 def start_upstream(binaries: Path, scenario: Scenario, work: Path) -> tuple[Program, list[int]]:
     ports = [free_port() for _ in range(3)]
     command = [str(binaries / "upstream"), "--ports", ",".join(map(str, ports))]

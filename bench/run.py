@@ -13,7 +13,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from programs import CORES, HERE, Program, Scenario, executable, start, start_upstream
+from programs import CORES, HERE, Program, Scenario, executable, idle_connection_kb, start, start_upstream
 
 ROOT = HERE.parent
 PROGRAMS = ["haproxy", "nginx", "bare", "headgate"]
@@ -97,6 +97,7 @@ def measure(scenario: Scenario, options: argparse.Namespace, binaries: Path) -> 
                 running.append(programs[-1])
             idle = {program.name: program.resident_mb() for program in programs}
             rate = min(closed_loop(program, scenario, min(options.seconds, 2))["rate"] for program in programs) / 2
+            kb = {program.name: idle_connection_kb(program, scenario) for program in programs}
             rounds = [
                 {program.name: measure_once(program, scenario, options.seconds, rate, binaries) for program in programs}
                 for _ in range(options.rounds)
@@ -104,7 +105,7 @@ def measure(scenario: Scenario, options: argparse.Namespace, binaries: Path) -> 
         finally:
             for program in reversed(running):
                 program.stop()
-    summary = summarise(rounds, idle)
+    summary = summarise(rounds, idle, kb)
     print_table(scenario, options, rate, summary)
     return {
         "scenario": vars(scenario), "open_loop_rate": rate, "summary": summary, "rounds": rounds,
@@ -147,7 +148,7 @@ def open_loop(program: Program, scenario: Scenario, requests: int, rate: float, 
     return json.loads(output)
 
 
-def summarise(rounds: list[dict], idle: dict[str, float]) -> dict:
+def summarise(rounds: list[dict], idle: dict[str, float], kb: dict[str, float | None]) -> dict:
     """The median of each figure over the rounds, and of its ratio to the references within the same round."""
     summary = {}
     for name in rounds[0]:
@@ -165,6 +166,7 @@ def summarise(rounds: list[dict], idle: dict[str, float]) -> dict:
         } | {
             "errors": sum(r[name]["errors"] for r in rounds),
             "idle_mb": idle[name],
+            "kb_per_idle_connection": kb[name],
             "cost_to_bare": ratio("bare"),
             "cost_to_haproxy": ratio("haproxy"),
         }
@@ -189,12 +191,13 @@ def problems(scenario: Scenario, rounds: list[dict]) -> list[str]:
 def print_table(scenario: Scenario, options: argparse.Namespace, rate: float, summary: dict) -> None:
     print(f"\n{scenario.name}: {scenario.text()}")
     print(f"medians of {options.rounds} rounds of {options.seconds:g} s; p50 and p99 at {rate:.0f} requests/s, open loop")
-    print(f"{'':10}{'req/s':>9}{'µs/req':>9}{'× bare':>8}{'× haproxy':>11}{'p50 ms':>9}{'p99 ms':>9}{'errors':>8}{'idle MB':>9}{'MB':>8}")
+    print(f"{'':10}{'req/s':>9}{'µs/req':>9}{'× bare':>8}{'× haproxy':>11}{'p50 ms':>9}{'p99 ms':>9}{'errors':>8}{'idle MB':>9}{'MB':>8}{'KB/conn':>9}")
     for name, s in summary.items():
         ratios = [f"{s[key]:.2f}" if s[key] else "-" for key in ("cost_to_bare", "cost_to_haproxy")]
+        kb = "-" if s["kb_per_idle_connection"] is None else f"{s['kb_per_idle_connection']:.1f}"
         print(
             f"{name:10}{s['requests_per_second']:9.0f}{s['cpu_us_per_request']:9.1f}{ratios[0]:>8}{ratios[1]:>11}"
-            f"{s['p50_us'] / 1e3:9.3f}{s['p99_us'] / 1e3:9.3f}{s['errors']:8}{s['idle_mb']:9.1f}{s['resident_mb']:8.1f}",
+            f"{s['p50_us'] / 1e3:9.3f}{s['p99_us'] / 1e3:9.3f}{s['errors']:8}{s['idle_mb']:9.1f}{s['resident_mb']:8.1f}{kb:>9}",
             flush=True,
         )
 

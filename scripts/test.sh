@@ -43,7 +43,8 @@ stage "links" 60 python3 scripts/check-links.py
 stage "clippy" 1500 cargo clippy --workspace --all-targets --locked -- -D warnings
 stage "tests" 1800 cargo test --workspace --locked --no-fail-fast
 if [[ -n $full ]]; then
-    stage "dependencies" 120 cargo deny --offline check bans licenses sources
+    stage "documentation" 600 env RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
+    stage "dependencies" 120 cargo deny --offline check --hide-inclusion-graph bans licenses sources
     stage "release build" 1500 cargo build --workspace --release --locked --bins
     stage "demo" 120 scripts/demo-smoke.sh
     stage "soak" 1200 scripts/soak.sh
