@@ -1,1 +1,24 @@
-//! Probes, their schedule, and what their results mean.
+//! Is an endpoint healthy, what is to be probed when, and what did a probe find? For the proxy, which may check
+//! by itself, and for the health checker, which does nothing else.
+//!
+//! Everything but the two drivers is pure: times are milliseconds of one clock of the caller's choice, chance is
+//! a generator passed in. The drivers run probes on tokio and own no socket: the service brings the
+//! [`Prober`] that sends.
+
+mod head;
+mod mark;
+mod methods;
+mod network;
+mod probe;
+mod readiness;
+mod schedule;
+mod tracker;
+
+pub use head::{Heads, agreed_head};
+pub use mark::{Mark, Tried, mark, marks};
+pub use methods::MethodParks;
+pub use network::own_network_is_down;
+pub use probe::{Answer, Call, Limited, Measured, Said, measure, read_block, read_syncing};
+pub use readiness::{Degraded, Grace, Readiness, View as ReadinessView};
+pub use schedule::{Schedule, Settings, Standing};
+pub use tracker::{Change, Rank, Report, Rules, Tracker, View};
