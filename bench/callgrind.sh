@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
 # Instructions per proxied request, counted by callgrind: the figure that does not wobble with the machine's load. Runs a program
-# for N and for 2N requests on one connection; the difference is free of what starting costs. Usage: callgrind.sh [N]
+# for N and for 2N requests on one connection; the difference is free of what starting costs.
+# `--check` fails when headgate-proxy's share over the bare proxy's is 10 % above the accepted one, `--accept` writes it down.
 source "$(dirname "$0")/../scripts/lib.sh"
 
-requests=${1:-2000}
+requests=2000
+accepted=bench/instructions.txt
 has valgrind || die "valgrind is not installed: ./scripts/setup.sh --full"
 cargo build --release --locked --bins -p bench -p headgate-proxy
 bin=$TARGET/release
@@ -33,7 +35,7 @@ counted() {
     sed -n 's/^summary: \([0-9]*\).*/\1/p; s/^totals: \([0-9]*\).*/\1/p' "$out" | tail -1
 }
 
-# per_request NAME COMMAND...: where the command has @, the port comes. Leaves the profile of the longer run in bench/out.
+# per_request NAME COMMAND...: sets `per`. Where the command has @, the port comes. The longer run's profile stays in bench/out.
 per_request() {
     local name=$1 port once twice
     shift
@@ -42,7 +44,8 @@ per_request() {
     port=$(free_port)
     twice=$(SERVER_PORT=$port counted "$name" $((2 * requests)) "$port" "${@//@/$port}")
     cp "$work/$name-$((2 * requests))" "bench/out/callgrind.$name"
-    say "$name: $(((twice - once) / requests)) instructions per request"
+    per=$(((twice - once) / requests))
+    say "$name: $per instructions per request"
 }
 
 mkdir -p bench/out
@@ -58,5 +61,16 @@ METRICS_PORT=$(free_port)
 export METRICS_PORT LOG_LEVEL=warn HEALTH_CHECK_INTERVAL=0 WORKER_THREADS=1
 
 per_request bare "$bin/bare" @ "${upstreams[@]/#/127.0.0.1:}"
+bare=$per
 per_request headgate-proxy "$bin/headgate-proxy" --config-file "$work/endpoints.json"
+ratio=$((100 * per / bare))
+say "headgate-proxy needs $ratio % of the bare proxy's"
 say "profiles: callgrind_annotate bench/out/callgrind.headgate-proxy"
+
+case ${1:-} in
+--accept) say "$ratio" >$accepted ;;
+--check)
+    limit=$(($(<$accepted) * 110 / 100))
+    ((ratio <= limit)) || die "more than 10 % above the accepted $(<$accepted) %: justify it and run $0 --accept, or win it back"
+    ;;
+esac

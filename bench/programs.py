@@ -35,9 +35,10 @@ class Scenario:
         return "/main" if self.chains == 1 else "/chain-%"
 
     def text(self) -> str:
-        parts = [f"{self.endpoints} endpoints", f"{self.chains} chain{'s'[: self.chains > 1]}", f"{self.answer_bytes} B results"]
-        parts += [f"batches of {self.batch}"] * (self.batch > 1) + [f"{self.connections} connections"]
-        parts += ["a new connection per request"] * self.close + ["a tenth of the answers limited"] * bool(self.limited_every)
+        parts = [f"endpoints {self.endpoints}", f"chains {self.chains}", f"result {self.answer_bytes} B"]
+        parts += [f"batch {self.batch}", f"connections {self.connections}"]
+        parts += ["a new connection per request"] if self.close else []
+        parts += ["a tenth of the answers limited"] if self.limited_every else []
         return ", ".join(parts)
 
 
@@ -109,7 +110,7 @@ def answers(url: str) -> bool:
 
 
 def idle_connection_kb(program: Program, scenario: Scenario, count: int = 1000) -> float | None:
-    """Resident memory per client connection that has had one answer and waits. Asked only where every answer is short and good."""
+    """Resident memory per client connection that waits after one answer. Asked only where all answers are short and good."""
     if scenario.answer_bytes > 1000 or scenario.limited_every:
         return None
     body = '{"jsonrpc":"2.0","id":7,"method":"eth_getBalance","params":["0x00","latest"]}'
@@ -217,7 +218,7 @@ http {{
 
 def headgate(port: int, endpoints: list[int], scenario: Scenario, binaries: Path, work: Path):
     chain = {
-        f"endpoint-{n}": {"provider": "bench", "role": "primary", "type": "archive", "http_url": f"http://127.0.0.1:{p}"}
+        f"endpoint-{n}": {"provider": "bench", "role": "primary", "http_url": f"http://127.0.0.1:{p}"}
         for n, p in enumerate(endpoints)
     }
     names = [scenario.path[1:].replace("%", str(n)) for n in range(scenario.chains)]

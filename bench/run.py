@@ -182,7 +182,8 @@ def problems(scenario: Scenario, rounds: list[dict]) -> list[str]:
     found = []
     for name in rounds[0]:
         errors = sum(r[name]["errors"] for r in rounds)
-        first = next((r[name]["open_loop"]["first_error"] for r in rounds if r[name]["open_loop"]["first_error"]), "counted by wrk")
+        texts = [r[name]["open_loop"]["first_error"] for r in rounds]
+        first = next(filter(None, texts), "one that wrk counted")
         if errors and (name == "headgate" or not scenario.limited_every):
             found.append(f"{scenario.name}: {name}: {errors} errors, the first: {first}")
     return found
@@ -191,15 +192,18 @@ def problems(scenario: Scenario, rounds: list[dict]) -> list[str]:
 def print_table(scenario: Scenario, options: argparse.Namespace, rate: float, summary: dict) -> None:
     print(f"\n{scenario.name}: {scenario.text()}")
     print(f"medians of {options.rounds} rounds of {options.seconds:g} s; p50 and p99 at {rate:.0f} requests/s, open loop")
-    print(f"{'':10}{'req/s':>9}{'µs/req':>9}{'× bare':>8}{'× haproxy':>11}{'p50 ms':>9}{'p99 ms':>9}{'errors':>8}{'idle MB':>9}{'MB':>8}{'KB/conn':>9}")
+    columns = ["req/s", "µs/req", "× bare", "× haproxy", "p50 ms", "p99 ms", "errors", "idle MB", "MB", "KB/conn"]
+    print(" " * 10 + "".join(f"{column:>10}" for column in columns))
     for name, s in summary.items():
-        ratios = [f"{s[key]:.2f}" if s[key] else "-" for key in ("cost_to_bare", "cost_to_haproxy")]
-        kb = "-" if s["kb_per_idle_connection"] is None else f"{s['kb_per_idle_connection']:.1f}"
-        print(
-            f"{name:10}{s['requests_per_second']:9.0f}{s['cpu_us_per_request']:9.1f}{ratios[0]:>8}{ratios[1]:>11}"
-            f"{s['p50_us'] / 1e3:9.3f}{s['p99_us'] / 1e3:9.3f}{s['errors']:8}{s['idle_mb']:9.1f}{s['resident_mb']:8.1f}{kb:>9}",
-            flush=True,
-        )
+        cells = [f"{s['requests_per_second']:.0f}", f"{s['cpu_us_per_request']:.1f}"]
+        cells += [number(s["cost_to_bare"], 2), number(s["cost_to_haproxy"], 2)]
+        cells += [f"{s['p50_us'] / 1e3:.3f}", f"{s['p99_us'] / 1e3:.3f}", str(s["errors"])]
+        cells += [f"{s['idle_mb']:.1f}", f"{s['resident_mb']:.1f}", number(s["kb_per_idle_connection"], 1)]
+        print(f"{name:10}" + "".join(f"{cell:>10}" for cell in cells), flush=True)
+
+
+def number(value: float | None, digits: int) -> str:
+    return "-" if value is None else f"{value:.{digits}f}"
 
 
 def write_json(results: list[dict], options: argparse.Namespace) -> None:
