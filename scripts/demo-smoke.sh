@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # The first thing a newcomer does: the demo starts without a file or a network, answers, and stops cleanly.
 source "$(dirname "$0")/lib.sh"
+[[ -x $HEADGATE_PROXY ]] || die "no $HEADGATE_PROXY: cargo build --release --bin headgate-proxy"
 
 server_port=$(free_port)
 metrics_port=$(free_port)

@@ -17,7 +17,7 @@ if [[ -t 1 ]]; then timeout_flags+=(--foreground); fi
 stage() {
     local name=$1 limit=$2 start=$SECONDS
     shift 2
-    say "" "== $name"
+    printf '\n== %s\n' "$name"
     if timeout "${timeout_flags[@]}" "$limit" "$@" </dev/null 2>&1 | tee "$logs/${name// /-}"; then
         stages_passed=$((stages_passed + 1))
         say "== $name: ok in $((SECONDS - start)) s"
@@ -53,6 +53,6 @@ if [[ -n $full ]]; then
     stage "fuzz" 900 scripts/fuzz.sh 20
 fi
 
-say "" "tests: $(totals)"
+printf '\ntests: %s\n' "$(totals)"
 say "stages: $stages_passed passed, ${#failed_stages[@]} failed"
-((${#failed_stages[@]} == 0)) || die "failed: $(printf '%s; ' "${failed_stages[@]}")"
+((${#failed_stages[@]} == 0)) || die "failed:$(printf ' [%s]' "${failed_stages[@]}")"
