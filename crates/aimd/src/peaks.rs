@@ -36,6 +36,21 @@ impl Peaks {
         (0..SLOTS - aged).map(|back| self.uses[index(self.slot.wrapping_sub(back as u64))]).max().unwrap_or(0)
     }
 
+    /// The largest use of the newest five minutes.
+    #[must_use]
+    pub fn newest(&self) -> u64 {
+        self.uses[index(self.slot)]
+    }
+
+    /// Notes everything that `other` holds.
+    pub fn merge(&mut self, other: &Self) {
+        for back in (0..SLOTS as u64).rev() {
+            if let Some(slot) = other.slot.checked_sub(back) {
+                self.note(other.uses[index(slot)], slot.saturating_mul(SLOT_MS));
+            }
+        }
+    }
+
     /// From when on [`Peaks::note`] opens a new slot, in milliseconds.
     #[must_use]
     pub fn slot_ends(&self) -> u64 {

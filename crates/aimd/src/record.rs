@@ -88,6 +88,21 @@ impl Record {
     }
 }
 
+impl Record {
+    /// Takes over what another replica learned: per window the later cut, and the larger uses. False, and nothing
+    /// changes, if the other's windows differ.
+    pub fn merge(&mut self, other: &Self) -> bool {
+        let windows = |record: &Self| record.spans.iter().map(|span| span.window_ms).collect::<Vec<_>>();
+        if windows(self) != windows(other) {
+            return false;
+        }
+        for (span, theirs) in self.spans.iter_mut().zip(&other.spans) {
+            span.merge(theirs);
+        }
+        true
+    }
+}
+
 impl Span {
     /// A window without an estimate.
     #[must_use]
@@ -113,6 +128,24 @@ impl Span {
         }
         let next = intervals(&estimate, params, now).saturating_add(1);
         Some(estimate.last_decrease.saturating_add(next.saturating_mul(params.increase_interval_ms.max(1))))
+    }
+
+    /// The largest use that is no news, while the newest five minutes last: serving it changes nothing.
+    #[must_use]
+    pub fn taught(&self) -> u64 {
+        self.clean.newest().min(self.estimate.map_or(u64::MAX, |estimate| estimate.clean_since))
+    }
+
+    fn merge(&mut self, other: &Self) {
+        self.clean.merge(&other.clean);
+        self.estimate = match (self.estimate, other.estimate) {
+            (Some(mine), Some(theirs)) if mine.last_decrease > theirs.last_decrease => Some(mine),
+            (Some(mine), Some(theirs)) if mine.last_decrease == theirs.last_decrease => {
+                let clean_since = mine.clean_since.max(theirs.clean_since);
+                Some(Estimate { clean_since, ceiling: mine.ceiling.min(theirs.ceiling), ..mine })
+            }
+            (mine, theirs) => theirs.or(mine),
+        };
     }
 
     fn served(&mut self, used: u64, sent_at: u64) -> bool {

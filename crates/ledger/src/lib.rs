@@ -1,1 +1,33 @@
-//! Windows, slots, usage and leased blocks: may one more be dispatched, and when again. Pure.
+//! May one more request be dispatched to an account, and if not, when again.
+//!
+//! [`Gate`] is what a proxy holds per account: all its ceilings at once, static or learned, with the use that
+//! stands against them. Below it lie the parts, each usable alone: trailing use in slots, a store's ledger of
+//! windows, the blocks that a replica leases from it, and the rule for requests above an estimate.
+//!
+//! Nothing here reads a clock, sleeps, or talks to a store. Times are milliseconds and come in as arguments: of
+//! the store's clock ([`StoreMs`]) where replicas must agree, of the process's own monotonic clock ([`LocalMs`])
+//! where a bound must hold without clock agreement.
+
+mod block;
+mod fixed;
+mod gate;
+mod learned;
+mod overflow;
+mod plan;
+mod presence;
+mod slots;
+mod ticket;
+mod time;
+mod usage;
+mod windows;
+
+pub use block::{Block, Spent};
+pub use gate::{CeilingView, Evidence, Gate, Take};
+pub use overflow::{Door, Overflow};
+pub use plan::{Limit, Plan, Unit};
+pub use presence::{Holder, Presence, share};
+pub use slots::Slots;
+pub use ticket::{CeilingKind, Cost, Sender, Ticket};
+pub use time::{LocalMs, StoreMs};
+pub use usage::Usage24h;
+pub use windows::{Ask, Grant, Ledger, Which, block_size};

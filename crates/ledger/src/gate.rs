@@ -1,0 +1,392 @@
+//! All ceilings of one account in one place: may one more be dispatched, when again, and what its outcome teaches.
+//! Static ceilings are exact and all or nothing over every limit; without any, a ceiling may be learned. Decides
+//! nothing about parking, health or who else could serve.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use aimd::{Decrease, Params, Record, Witness};
+
+use crate::fixed::Fixed;
+use crate::learned::Learned;
+use crate::ticket::NAMED;
+use crate::{CeilingKind, Cost, Door, Limit, LocalMs, Overflow, Sender, Ticket, Unit, Usage24h};
+
+const DAY_MS: f64 = 86_400_000.0;
+
+/// One account's ceilings and use. Shared by all workers; every method takes `&self`.
+///
+/// `now` is one axis for all calls: the store's milliseconds as this process estimates them, carried on by its
+/// monotonic clock.
+#[derive(Debug)]
+pub struct Gate {
+    /// False while no ceiling is known: then nothing else is looked at.
+    gated: AtomicBool,
+    ceilings: Ceilings,
+    usage: Usage24h,
+    /// False while `overflow` is idle, so that successes need not lock it.
+    overflowed: AtomicBool,
+    overflow: Mutex<Overflow>,
+}
+
+#[derive(Debug)]
+enum Ceilings {
+    None,
+    Fixed(Vec<Fixed>),
+    Learned(Learned),
+}
+
+/// The answer to [`Gate::try_take`].
+#[derive(Debug)]
+pub enum Take {
+    /// Go ahead, and hand the ticket to [`Gate::sent`].
+    Granted(Ticket),
+    /// At a ceiling.
+    Dry {
+        /// The first millisecond at which it fits, as far as is known now.
+        again_at: u64,
+        /// Which kind of ceiling.
+        kind: CeilingKind,
+    },
+    /// No token here, and not known to be dry: tokens are being asked for. A gate that grants at once, like one
+    /// over the memory store, never answers this.
+    Doubt,
+    /// More than this account ever gets in one window.
+    TooBig {
+        /// The most requests that fit at once.
+        largest: u32,
+    },
+}
+
+/// A refusal, as the proxy knows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Evidence {
+    /// When the refused request was sent.
+    pub sent_at: u64,
+    /// How many requests were refused: 1, or the refused items of a batch.
+    pub requests: u32,
+    /// The window that the refusal names, in milliseconds.
+    pub named_window_ms: Option<u64>,
+    /// A health or recovery probe was refused.
+    pub probe: bool,
+    /// A quota is used up.
+    pub quota: bool,
+    /// The request was sent above the ceiling.
+    pub overflow: bool,
+}
+
+impl Evidence {
+    /// An ordinary request sent at `sent_at` was refused.
+    #[must_use]
+    pub fn client(sent_at: u64) -> Self {
+        Self { sent_at, requests: 1, named_window_ms: None, probe: false, quota: false, overflow: false }
+    }
+
+    pub(crate) fn witness(&self) -> Witness {
+        match self {
+            Self { overflow: true, .. } => Witness::Overflow,
+            Self { probe: true, .. } => Witness::Probe,
+            Self { quota: true, .. } => Witness::Quota,
+            Self { .. } => Witness::Client,
+        }
+    }
+}
+
+/// One ceiling, for operators.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CeilingView {
+    /// Its window in milliseconds.
+    pub window_ms: u64,
+    /// What it counts.
+    pub unit: Unit,
+    /// How much per window, as grown now.
+    pub limit: u64,
+    /// Configured or learned.
+    pub kind: CeilingKind,
+    /// What is used: of the running window for a static one, of the trailing one for a learned one.
+    pub used: u64,
+}
+
+impl Gate {
+    /// A gate over `limits`; only if there are none, one that learns, if `learning` says how.
+    #[must_use]
+    pub fn new(limits: Vec<Limit>, learning: Option<Params>) -> Self {
+        Self::restored(limits, learning, None)
+    }
+
+    /// As [`Gate::new`], going on with what was learned before. An estimate in `record` keeps its windows, whatever
+    /// `learning` says now.
+    #[must_use]
+    pub fn restored(limits: Vec<Limit>, learning: Option<Params>, record: Option<Record>) -> Self {
+        let ceilings = match learning {
+            _ if !limits.is_empty() => Ceilings::Fixed(limits.into_iter().map(Fixed::new).collect()),
+            Some(params) => {
+                Ceilings::Learned(Learned::new(params, record.unwrap_or_else(|| Record::new(&params))))
+            }
+            None => Ceilings::None,
+        };
+        let gate = Self {
+            gated: AtomicBool::new(false),
+            ceilings,
+            usage: Usage24h::default(),
+            overflowed: AtomicBool::new(false),
+            overflow: Mutex::default(),
+        };
+        gate.note_gated();
+        gate
+    }
+
+    /// True if there is no ceiling: a dispatch needs no ticket then, only [`Gate::charge`].
+    #[must_use]
+    pub fn open(&self) -> bool {
+        !self.gated.load(Ordering::Relaxed)
+    }
+
+    /// Takes what `cost` needs under every ceiling, or nothing.
+    pub fn try_take(&self, cost: Cost, now: u64) -> Take {
+        match &self.ceilings {
+            Ceilings::None => Take::Granted(Ticket::free(cost)),
+            Ceilings::Fixed(fixed) => take_fixed(fixed, cost, now),
+            Ceilings::Learned(_) if self.open() => Take::Granted(Ticket::free(cost)),
+            Ceilings::Learned(learned) => take_learned(learned, cost, now),
+        }
+    }
+
+    /// Gives back a ticket that will not be sent; its tokens are there again for others if their window runs.
+    pub fn give_back(&self, ticket: Ticket) {
+        if let Ceilings::Fixed(fixed) = &self.ceilings {
+            put_back(fixed, &ticket);
+        }
+        drop(ticket);
+    }
+
+    /// To be called just before the first byte is written: counts the dispatch and returns true. False if the
+    /// ticket's window has ended meanwhile: nothing is counted, and another ticket must be taken.
+    #[must_use = "a ticket that has ended must not be sent"]
+    pub fn sent(&self, ticket: Ticket, now: u64) -> bool {
+        let Ticket { cost, ends, outstanding, windows: _ } = ticket;
+        if LocalMs(now) >= ends {
+            return false;
+        }
+        self.usage.add(cost.requests, now);
+        if let Ceilings::Learned(learned) = &self.ceilings {
+            learned.count(cost.requests, now);
+        }
+        // Only now: the room it held is freed after the use that replaces it was counted.
+        drop(outstanding);
+        true
+    }
+
+    /// Counts a dispatch that took no ticket: of an open gate, a probe, an overflow, a socket's own call. It takes
+    /// what tokens there are, and waits for none.
+    pub fn charge(&self, cost: Cost, sender: Sender, now: u64) {
+        self.usage.add(cost.requests, now);
+        match &self.ceilings {
+            Ceilings::None => {}
+            Ceilings::Fixed(fixed) => fixed.iter().for_each(|f| f.charge(cost.of(f.limit.unit), now)),
+            Ceilings::Learned(learned) => {
+                learned.count(cost.requests, now);
+                if sender == Sender::Probe {
+                    learned.leave_out(cost.requests, now);
+                }
+            }
+        }
+    }
+
+    /// A request sent at `sent_at` was served: any success of the account, its probes included.
+    pub fn served(&self, sent_at: u64, now: u64) {
+        if let Ceilings::Learned(learned) = &self.ceilings {
+            learned.served(sent_at, now);
+        }
+        if self.overflowed.load(Ordering::Relaxed) {
+            self.with_overflow(Overflow::reopen);
+        }
+    }
+
+    /// A rate limit was hit. Returns the decrease, if it lowers a learned ceiling.
+    pub fn refused(&self, evidence: &Evidence, now: u64) -> Option<Decrease> {
+        if evidence.overflow {
+            self.with_overflow(|overflow| overflow.refused(now));
+        }
+        let Ceilings::Learned(learned) = &self.ceilings else { return None };
+        let decrease = learned.refused(evidence, now);
+        self.note_gated();
+        decrease
+    }
+
+    /// When `cost` fits, if nothing else is dispatched until then: `now` if it fits at once, `None` if never.
+    #[must_use]
+    pub fn when_again(&self, cost: Cost, now: u64) -> Option<u64> {
+        match &self.ceilings {
+            Ceilings::None => Some(now),
+            Ceilings::Fixed(fixed) => {
+                let fits = fixed.iter().all(|f| cost.of(f.limit.unit) <= f.plan.largest());
+                fits.then(|| fixed.iter().map(|f| f.when(cost.of(f.limit.unit), now)).max().unwrap_or(now))
+            }
+            Ceilings::Learned(learned) => {
+                (u64::from(cost.requests) <= learned.largest(now)).then(|| learned.when(cost.requests, now))
+            }
+        }
+    }
+
+    /// How many requests of `units` compute units each fit now: the size of the part to cut off a batch.
+    #[must_use]
+    pub fn room(&self, units: u32, now: u64) -> u64 {
+        match &self.ceilings {
+            Ceilings::None => u64::MAX,
+            Ceilings::Fixed(fixed) => {
+                let each = Cost { requests: 1, units };
+                let room =
+                    |f: &Fixed| f.left(now).checked_div(each.of(f.limit.unit)).map_or(u64::MAX, u64::from);
+                fixed.iter().map(room).min().unwrap_or(u64::MAX)
+            }
+            Ceilings::Learned(learned) => learned.left(now),
+        }
+    }
+
+    /// Every ceiling in force, as it is now.
+    #[must_use]
+    pub fn snapshot(&self, now: u64) -> Vec<CeilingView> {
+        match &self.ceilings {
+            Ceilings::None => Vec::new(),
+            Ceilings::Fixed(fixed) => fixed.iter().map(|f| f.view(now)).collect(),
+            Ceilings::Learned(learned) => learned.views(now),
+        }
+    }
+
+    /// Requests of the last 24 hours.
+    #[must_use]
+    pub fn use_24h(&self, now: u64) -> u64 {
+        self.usage.total(now)
+    }
+
+    /// Counts `n` requests that were never sent, so that a newcomer starts level with its tier.
+    pub fn lift_24h(&self, n: u32, now: u64) {
+        self.usage.add(n, now);
+    }
+
+    /// 24-hour use ÷ what the tightest ceiling on requests allows in 24 hours; `None` without such a ceiling.
+    #[must_use]
+    pub fn utilisation(&self, now: u64) -> Option<f64> {
+        let per_day = |view: &CeilingView| view.limit as f64 * DAY_MS / view.window_ms.max(1) as f64;
+        let requests = |view: &CeilingView| view.unit == Unit::Requests;
+        let ceiling =
+            self.snapshot(now).iter().filter(|view| requests(view)).map(per_day).reduce(f64::min)?;
+        Some(self.use_24h(now) as f64 / ceiling.max(f64::MIN_POSITIVE))
+    }
+
+    /// What a request above a learned ceiling would find.
+    #[must_use]
+    pub fn overflow(&self, now: u64) -> Door {
+        self.overflow_state().door(now)
+    }
+
+    /// Sends one above the ceiling, if none is under way and the last one was not refused lately. Its outcome must
+    /// be told: [`Gate::refused`], or [`Gate::overflow_ended`].
+    pub fn enter_overflow(&self, now: u64) -> bool {
+        self.with_overflow(|overflow| overflow.enter(now))
+    }
+
+    /// The overflow under way ended in anything but a refusal. A success is told to [`Gate::served`] as well.
+    pub fn overflow_ended(&self) {
+        self.with_overflow(Overflow::ended);
+    }
+
+    /// What was learned, to be written to the store by compare-and-set; `None` if this gate does not learn.
+    #[must_use]
+    pub fn export(&self) -> Option<Record> {
+        match &self.ceilings {
+            Ceilings::Learned(learned) => Some(learned.export()),
+            Ceilings::None | Ceilings::Fixed(_) => None,
+        }
+    }
+
+    /// Takes over what other replicas learned, as read from the store. False if it does not apply here.
+    pub fn adopt(&self, record: &Record, now: u64) -> bool {
+        let Ceilings::Learned(learned) = &self.ceilings else { return false };
+        let adopted = learned.adopt(record, now);
+        self.note_gated();
+        adopted
+    }
+
+    fn note_gated(&self) {
+        let gated = match &self.ceilings {
+            Ceilings::None => false,
+            Ceilings::Fixed(_) => true,
+            Ceilings::Learned(learned) => learned.is_gated(),
+        };
+        self.gated.store(gated, Ordering::Relaxed);
+    }
+
+    fn with_overflow<T>(&self, change: impl FnOnce(&mut Overflow) -> T) -> T {
+        let mut overflow = self.overflow_state();
+        let outcome = change(&mut overflow);
+        self.overflowed.store(!overflow.is_idle(), Ordering::Relaxed);
+        outcome
+    }
+
+    fn overflow_state(&self) -> MutexGuard<'_, Overflow> {
+        self.overflow.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// All or nothing over every limit: the first that is dry gives back what the others gave.
+fn take_fixed(fixed: &[Fixed], cost: Cost, now: u64) -> Take {
+    if let Some(largest) = too_big(fixed, cost) {
+        return Take::TooBig { largest };
+    }
+    let mut ticket = Ticket::free(cost);
+    for (i, ceiling) in fixed.iter().enumerate() {
+        let n = cost.of(ceiling.limit.unit);
+        if n == 0 {
+            continue;
+        }
+        match ceiling.take(n, now) {
+            Some(spent) => {
+                ticket.ends = ticket.ends.min(spent.ends);
+                if let Some(window) = ticket.windows.get_mut(i) {
+                    *window = spent.window;
+                }
+            }
+            None => {
+                put_back(&fixed[..i], &ticket);
+                let again = fixed.iter().map(|f| f.when(cost.of(f.limit.unit), now)).max();
+                return Take::Dry { again_at: again.unwrap_or(now), kind: CeilingKind::Static };
+            }
+        }
+    }
+    Take::Granted(ticket)
+}
+
+/// The most requests of such a cost that fit a window whole, if `cost` does not.
+fn too_big(fixed: &[Fixed], cost: Cost) -> Option<u32> {
+    let exceeds = |f: &Fixed| cost.of(f.limit.unit) > f.plan.largest();
+    if !fixed.iter().any(exceeds) {
+        return None;
+    }
+    let fitting = |f: &Fixed| {
+        let whole = u64::from(f.plan.largest()) * u64::from(cost.requests);
+        whole.checked_div(u64::from(cost.of(f.limit.unit))).unwrap_or(u64::MAX)
+    };
+    fixed.iter().map(fitting).min().map(|n| n.min(u64::from(u32::MAX)) as u32)
+}
+
+fn put_back(fixed: &[Fixed], ticket: &Ticket) {
+    for (ceiling, window) in fixed.iter().zip(ticket.windows).take(NAMED) {
+        let n = ticket.cost.of(ceiling.limit.unit);
+        if n > 0 {
+            ceiling.put_back(window, n);
+        }
+    }
+}
+
+fn take_learned(learned: &Learned, cost: Cost, now: u64) -> Take {
+    let largest = learned.largest(now);
+    if u64::from(cost.requests) > largest {
+        return Take::TooBig { largest: largest as u32 };
+    }
+    match learned.admit(cost.requests, now) {
+        Some(room) => Take::Granted(Ticket { outstanding: Some(room), ..Ticket::free(cost) }),
+        None => Take::Dry { again_at: learned.when(cost.requests, now), kind: CeilingKind::Learned },
+    }
+}

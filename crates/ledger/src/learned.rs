@@ -1,0 +1,244 @@
+//! Learned ceilings of one account at work: trailing use per window, what may be admitted, and what is served and
+//! refused told to the law. This is the seam of laws: `admit`, `served`, `refused` and a versioned record.
+//! How far a ceiling falls or grows is decided in `aimd`.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use aimd::{Decrease, Params, Record, Witness};
+
+use crate::ticket::Outstanding;
+use crate::{CeilingKind, CeilingView, Evidence, Slots, Unit};
+
+/// A ceiling that is not known.
+const NONE: u64 = u64::MAX;
+
+#[derive(Debug)]
+pub(crate) struct Learned {
+    params: Params,
+    spans: Vec<SpanUse>,
+    /// Admitted and not sent yet: stands against every span.
+    outstanding: Arc<AtomicU64>,
+    /// When the ceilings below must be read from the record again.
+    refresh_at: AtomicU64,
+    /// Before this, a use at or below every span's `known_clean` teaches nothing new.
+    clean_until: AtomicU64,
+    /// When something was last left out.
+    left_out_at: AtomicU64,
+    record: Mutex<Record>,
+}
+
+#[derive(Debug)]
+struct SpanUse {
+    window_ms: u64,
+    sent: Slots,
+    /// Probes and refused requests: use, but no evidence of what the account bears.
+    left_out: Slots,
+    ceiling: AtomicU64,
+    known_clean: AtomicU64,
+}
+
+impl Learned {
+    pub(crate) fn new(params: Params, record: Record) -> Self {
+        let record = record.or_fresh(&params);
+        let learned = Self {
+            params,
+            spans: record.spans.iter().map(|span| SpanUse::new(span.window_ms)).collect(),
+            outstanding: Arc::default(),
+            refresh_at: AtomicU64::new(0),
+            clean_until: AtomicU64::new(0),
+            left_out_at: AtomicU64::new(0),
+            record: Mutex::new(record),
+        };
+        learned.publish(&learned.record(), 0);
+        learned
+    }
+
+    /// Holds room for `n` requests under every span's ceiling, or for none.
+    pub(crate) fn admit(&self, n: u32, now: u64) -> Option<Outstanding> {
+        self.refresh(now);
+        let (room, held) = Outstanding::hold(&self.outstanding, n);
+        self.spans.iter().all(|span| span.fits(held, now)).then_some(room)
+    }
+
+    /// The smallest ceiling: more at once never fits.
+    pub(crate) fn largest(&self, now: u64) -> u64 {
+        self.refresh(now);
+        self.spans.iter().map(|span| span.ceiling.load(Ordering::Relaxed)).min().unwrap_or(NONE)
+    }
+
+    /// What fits now.
+    pub(crate) fn left(&self, now: u64) -> u64 {
+        self.refresh(now);
+        let held = self.outstanding.load(Ordering::Acquire);
+        self.spans.iter().map(|span| span.left(held, now)).min().unwrap_or(NONE)
+    }
+
+    /// When `n` fit under every ceiling, if nothing else is sent until then.
+    pub(crate) fn when(&self, n: u32, now: u64) -> u64 {
+        self.refresh(now);
+        let held = self.outstanding.load(Ordering::Acquire).saturating_add(u64::from(n));
+        let record = self.record();
+        let opens = |(span, known): (&SpanUse, &aimd::Span)| {
+            let aged = span.frees(held, now);
+            let short = span.short_of(held, now);
+            let growth = known.next_growth(&self.params, now);
+            let grows =
+                known.estimate.zip(growth).filter(|(e, _)| short <= e.step).map_or(NONE, |(_, at)| at);
+            if short == 0 { now } else { aged.min(grows) }
+        };
+        self.spans.iter().zip(&record.spans).map(opens).max().unwrap_or(now)
+    }
+
+    /// Counts `n` dispatched at `now`. Room held for them must be freed after this, not before.
+    pub(crate) fn count(&self, n: u32, now: u64) {
+        for span in &self.spans {
+            span.sent.add(n, now);
+        }
+    }
+
+    /// Leaves `n` that were counted at `at` out of what is observed.
+    pub(crate) fn leave_out(&self, n: u32, at: u64) {
+        self.left_out_at.fetch_max(at, Ordering::Relaxed);
+        for span in &self.spans {
+            span.left_out.add(n, at);
+        }
+    }
+
+    /// A request sent at `sent_at` was served.
+    pub(crate) fn served(&self, sent_at: u64, now: u64) {
+        let news = sent_at >= self.clean_until.load(Ordering::Relaxed)
+            || self
+                .spans
+                .iter()
+                .any(|span| self.observed(span, sent_at) > span.known_clean.load(Ordering::Relaxed));
+        if !news {
+            return;
+        }
+        let used = self.observed_by_span(sent_at);
+        let mut record = self.record();
+        record.served(&used, sent_at);
+        self.publish(&record, now);
+    }
+
+    /// A refusal, heard at `now`.
+    pub(crate) fn refused(&self, evidence: &Evidence, now: u64) -> Option<Decrease> {
+        let witness = evidence.witness();
+        if witness != Witness::Probe {
+            self.leave_out(evidence.requests, evidence.sent_at);
+        }
+        let proof = aimd::Evidence {
+            sent_at: evidence.sent_at,
+            observed: &self.observed_by_span(evidence.sent_at),
+            named_window_ms: evidence.named_window_ms,
+            witness,
+        };
+        let mut record = self.record();
+        let decrease = aimd::decrease(&record, &self.params, &proof, now)?;
+        record.clone_from(&decrease.record);
+        self.publish(&record, now);
+        Some(decrease)
+    }
+
+    pub(crate) fn export(&self) -> Record {
+        self.record().clone()
+    }
+
+    /// Takes over what another replica learned. False if its windows are others: the first estimate froze ours.
+    pub(crate) fn adopt(&self, other: &Record, now: u64) -> bool {
+        let mut record = self.record();
+        let merged = record.merge(other);
+        self.publish(&record, now);
+        merged
+    }
+
+    pub(crate) fn is_gated(&self) -> bool {
+        self.spans.iter().any(|span| span.ceiling.load(Ordering::Relaxed) != NONE)
+    }
+
+    pub(crate) fn views(&self, now: u64) -> Vec<CeilingView> {
+        self.refresh(now);
+        self.spans.iter().filter_map(|span| span.view(now)).collect()
+    }
+
+    fn observed_by_span(&self, at: u64) -> Vec<u64> {
+        self.spans.iter().map(|span| self.observed(span, at)).collect()
+    }
+
+    fn observed(&self, span: &SpanUse, at: u64) -> u64 {
+        let recently = self.left_out_at.load(Ordering::Relaxed).saturating_add(span.window_ms) >= at;
+        let left_out = if recently { span.left_out.within(at) } else { 0 };
+        span.sent.within(at).saturating_sub(left_out)
+    }
+
+    fn refresh(&self, now: u64) {
+        if now >= self.refresh_at.load(Ordering::Relaxed) {
+            self.publish(&self.record(), now);
+        }
+    }
+
+    /// Copies out of the record what the hot path reads. The lock is held, so the last change wins.
+    fn publish(&self, record: &Record, now: u64) {
+        for (span, known) in self.spans.iter().zip(&record.spans) {
+            span.ceiling.store(known.ceiling(&self.params, now).unwrap_or(NONE), Ordering::Relaxed);
+            span.known_clean.store(known.taught(), Ordering::Relaxed);
+        }
+        let growth = record.spans.iter().filter_map(|span| span.next_growth(&self.params, now)).min();
+        self.refresh_at.store(growth.unwrap_or(u64::MAX), Ordering::Relaxed);
+        let until = record.spans.iter().map(|span| span.clean.slot_ends()).min();
+        self.clean_until.store(until.unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+
+    fn record(&self) -> MutexGuard<'_, Record> {
+        self.record.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl SpanUse {
+    fn new(window_ms: u64) -> Self {
+        Self {
+            window_ms,
+            sent: Slots::tenths_of(window_ms),
+            left_out: Slots::tenths_of(window_ms),
+            ceiling: AtomicU64::new(NONE),
+            known_clean: AtomicU64::new(0),
+        }
+    }
+
+    fn fits(&self, held: u64, now: u64) -> bool {
+        let ceiling = self.ceiling.load(Ordering::Relaxed);
+        ceiling == NONE || self.sent.within(now).saturating_add(held) <= ceiling
+    }
+
+    fn left(&self, held: u64, now: u64) -> u64 {
+        let ceiling = self.ceiling.load(Ordering::Relaxed);
+        if ceiling == NONE {
+            NONE
+        } else {
+            ceiling.saturating_sub(self.sent.within(now).saturating_add(held))
+        }
+    }
+
+    /// By how much `held` on top of what is in use exceeds the ceiling.
+    fn short_of(&self, held: u64, now: u64) -> u64 {
+        self.sent.within(now).saturating_add(held).saturating_sub(self.ceiling.load(Ordering::Relaxed))
+    }
+
+    /// When enough has aged for `held` to fit. What is held and not sent yet will be in use for a window from
+    /// about now.
+    fn frees(&self, held: u64, now: u64) -> u64 {
+        let whole_window = now.saturating_add(self.window_ms).saturating_add(self.sent.slot_ms());
+        self.sent.frees(self.short_of(held, now), now).unwrap_or(whole_window)
+    }
+
+    fn view(&self, now: u64) -> Option<CeilingView> {
+        let limit = self.ceiling.load(Ordering::Relaxed);
+        (limit != NONE).then(|| CeilingView {
+            window_ms: self.window_ms,
+            unit: Unit::Requests,
+            limit,
+            kind: CeilingKind::Learned,
+            used: self.sent.within(now),
+        })
+    }
+}

@@ -1,0 +1,187 @@
+//! Trailing use, counted without locks: a ring of slots, each one atomic word of slot number and count. Decides
+//! how much was in use in the window before an instant, and when enough of it has aged.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// More slots than a window has, so that the use at an instant some while ago can still be told.
+const RING: u64 = 32;
+
+/// Counts of the last `span` slots. Adding is one compare-and-swap; many threads may add at once.
+#[derive(Debug)]
+pub struct Slots {
+    slot_ms: u64,
+    span: u64,
+    /// The low halves of slot number and count. Numbers that differ by 2³² are taken for one: 13 years at 100 ms.
+    words: [AtomicU64; RING as usize],
+}
+
+impl Slots {
+    /// Slots of a tenth of `window_ms` (at least 1 ms each).
+    #[must_use]
+    pub fn tenths_of(window_ms: u64) -> Self {
+        Self::new((window_ms / 10).max(1), 10)
+    }
+
+    /// `span` slots of `slot_ms` each; at most 32 slots, at least 1 ms.
+    #[must_use]
+    pub fn new(slot_ms: u64, span: u64) -> Self {
+        let words = std::array::from_fn(|_| AtomicU64::new(0));
+        Self { slot_ms: slot_ms.max(1), span: span.clamp(1, RING), words }
+    }
+
+    /// Counts `n` at `at`. A slot that holds another time's count, older or (the clock was set back) newer, is
+    /// begun anew.
+    pub fn add(&self, n: u32, at: u64) {
+        let slot = at / self.slot_ms;
+        self.change(slot, |held| if number(held) == slot as u32 { count(held).saturating_add(n) } else { n });
+    }
+
+    /// Takes back up to `n` that were counted at `at`, if their slot is still held.
+    pub fn remove(&self, n: u32, at: u64) {
+        let slot = at / self.slot_ms;
+        if number(self.word(slot).load(Ordering::Relaxed)) == slot as u32 {
+            self.change(slot, |held| count(held).saturating_sub(n));
+        }
+    }
+
+    /// What was counted in the slot of `at` and the ones before it that make up a window.
+    #[must_use]
+    pub fn within(&self, at: u64) -> u64 {
+        let newest = at / self.slot_ms;
+        (0..self.span.min(newest.saturating_add(1))).map(|back| self.counted(newest - back)).sum()
+    }
+
+    /// The earliest time from `now` on at which at least `need` of what is counted at `now` has left the window;
+    /// `None` if less than `need` is counted.
+    #[must_use]
+    pub fn frees(&self, need: u64, now: u64) -> Option<u64> {
+        let newest = now / self.slot_ms;
+        let oldest = newest.saturating_sub(self.span - 1);
+        let mut freed = 0;
+        if need == 0 {
+            return Some(now);
+        }
+        for slot in oldest..=newest {
+            freed += self.counted(slot);
+            if freed >= need {
+                return Some(slot.saturating_add(self.span).saturating_mul(self.slot_ms));
+            }
+        }
+        None
+    }
+
+    /// Length of a slot in milliseconds.
+    #[must_use]
+    pub fn slot_ms(&self) -> u64 {
+        self.slot_ms
+    }
+
+    fn change(&self, slot: u64, to: impl Fn(u64) -> u32) {
+        let word = self.word(slot);
+        let mut held = word.load(Ordering::Relaxed);
+        loop {
+            let next = pack(slot, to(held));
+            match word.compare_exchange_weak(held, next, Ordering::Relaxed, Ordering::Relaxed) {
+                Ok(_) => return,
+                Err(other) => held = other,
+            }
+        }
+    }
+
+    fn counted(&self, slot: u64) -> u64 {
+        let held = self.word(slot).load(Ordering::Relaxed);
+        if number(held) == slot as u32 { u64::from(count(held)) } else { 0 }
+    }
+
+    fn word(&self, slot: u64) -> &AtomicU64 {
+        &self.words[(slot % RING) as usize]
+    }
+}
+
+fn pack(slot: u64, count: u32) -> u64 {
+    (slot << 32) | u64::from(count)
+}
+
+fn number(word: u64) -> u32 {
+    (word >> 32) as u32
+}
+
+fn count(word: u64) -> u32 {
+    word as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Adds each (n, at) to slots of 100 ms, then asks at `now`.
+    fn check(adds: &[(u32, u64)], now: u64, expected: u64) {
+        let slots = Slots::tenths_of(1000);
+        for (n, at) in adds {
+            slots.add(*n, *at);
+        }
+        assert_eq!(slots.within(now), expected, "{adds:?} at {now}");
+    }
+
+    #[test]
+    fn use_leaves_after_ten_slots() {
+        check(&[], 5000, 0);
+        check(&[(3, 5000), (4, 5099)], 5099, 7);
+        check(&[(3, 5000)], 5999, 3);
+        check(&[(3, 5000)], 6000, 0);
+        // Kills a ring that forgets to compare numbers: 5000 and 8200 share a word.
+        check(&[(3, 5000), (1, 8200)], 8200, 1);
+        check(&[(3, 5000)], 8200, 0);
+        // The past can be asked for while its slots are held.
+        check(&[(3, 5000), (4, 6500)], 5500, 3);
+        check(&[(9, 0)], 0, 9);
+        check(&[(u32::MAX, 5000), (5, 5000)], 5000, u64::from(u32::MAX));
+    }
+
+    #[test]
+    fn a_clock_set_back_counts_from_there() {
+        check(&[(3, 9_000_000), (4, 5000)], 5000, 4);
+        // The same word: the newer number must give way. Kills "keep the larger".
+        check(&[(3, 5000 + 3200), (4, 5000)], 5000, 4);
+        check(&[(3, u64::MAX)], u64::MAX, 3);
+    }
+
+    #[test]
+    fn says_when_enough_has_aged() {
+        let slots = Slots::tenths_of(1000);
+        slots.add(2, 5000);
+        slots.add(3, 5450);
+        for (need, expected) in
+            [(0, Some(5500)), (1, Some(6000)), (2, Some(6000)), (3, Some(6400)), (5, Some(6400))]
+        {
+            assert_eq!(slots.frees(need, 5500), expected, "{need}");
+        }
+        assert_eq!(slots.frees(6, 5500), None);
+        assert_eq!(slots.within(6400), 0);
+        assert_eq!(slots.within(6399), 3);
+    }
+
+    #[test]
+    fn removing_is_exact_and_never_below_zero() {
+        let slots = Slots::tenths_of(1000);
+        slots.add(5, 5000);
+        slots.remove(2, 5050);
+        assert_eq!(slots.within(5500), 3);
+        slots.remove(9, 5000);
+        assert_eq!(slots.within(5500), 0);
+        slots.add(4, 5000 + 3200);
+        slots.remove(4, 5000);
+        assert_eq!(slots.within(8200), 4);
+    }
+
+    #[test]
+    fn no_count_is_lost_between_threads() {
+        let slots = Slots::tenths_of(1000);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| (0..10_000).for_each(|i| slots.add(1, 5000 + i % 1000)));
+            }
+        });
+        assert_eq!(slots.within(5999), 40_000);
+    }
+}
