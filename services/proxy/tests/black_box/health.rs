@@ -1,0 +1,113 @@
+//! Who is in service: bad endpoints leave, poison requests hurt nobody, excluding everybody excludes nobody.
+
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use simulator::{Behaviour, Provider};
+
+use crate::harness::{World, call, right};
+
+/// Kills: an endpoint that fails and stays first.
+#[tokio::test]
+async fn a_failing_endpoint_leaves_service() {
+    let world =
+        World::build().primary("a", Behaviour::status(500)).fallback("b", Behaviour::Healthy).start().await;
+    for id in 0..50 {
+        assert_eq!(world.client.post(call(id).to_string()).await.json(), right(id));
+    }
+    let asked = world["a"].count("eth_call");
+    assert!((2..=6).contains(&asked), "asked {asked} times");
+}
+
+/// Kills: a mark for a request that nobody could answer (with a threshold of one all would be out).
+#[tokio::test]
+async fn a_poison_request_hurts_nobody() {
+    let poisoned = || Behaviour::on_method("eth_call", Behaviour::Hang);
+    let world = World::build()
+        .primary("a", poisoned())
+        .primary("b", poisoned())
+        .fallback("c", poisoned())
+        .env("ENDPOINT_FAILURE_THRESHOLD", "1")
+        .env("PROXY_TIMEOUT_PER_TRY", "200ms")
+        .start()
+        .await;
+    let poison = world.client.post(call(1).to_string()).await;
+    assert!([502, 504].contains(&poison.status), "{poison:?}");
+    for provider in world.providers() {
+        provider.forget();
+    }
+    for id in 0..20 {
+        let chain_id = json!({"jsonrpc": "2.0", "id": id, "method": "eth_chainId", "params": []}).to_string();
+        assert_eq!(world.client.post(chain_id).await.json()["result"], "0x539");
+    }
+    assert_eq!(world["c"].total(), 0, "the primary tier is out of service");
+    assert!(world["a"].total() > 0 && world["b"].total() > 0, "an endpoint is out of service");
+}
+
+/// Kills: a chain that stays dead after everything was down.
+#[tokio::test]
+async fn an_outage_of_everything_ends_with_it() {
+    let world =
+        World::build().primary("a", Behaviour::Healthy).primary("b", Behaviour::Healthy).start().await;
+    for behaviour in [Behaviour::RefuseConnections, Behaviour::status(500)] {
+        for provider in world.providers() {
+            provider.set(behaviour.clone()).expect("breaks");
+        }
+        for id in 0..20 {
+            assert_eq!(world.client.post(call(id).to_string()).await.status, 502);
+        }
+        for provider in world.providers() {
+            provider.set(Behaviour::Healthy).expect("recovers");
+        }
+        let recovered = Instant::now();
+        while world.client.post(call(1).to_string()).await.status != 200 {
+            assert!(recovered.elapsed() < Duration::from_secs(1), "still down a second after {behaviour:?}");
+        }
+    }
+}
+
+/// Kills: readiness that never comes without a checker.
+#[tokio::test]
+async fn the_proxy_becomes_ready() {
+    for interval in ["0", "1"] {
+        let world = World::build()
+            .primary("a", Behaviour::Healthy)
+            .env("HEALTH_CHECK_INTERVAL", interval)
+            .start()
+            .await;
+        let started = Instant::now();
+        while world.client.get("/ready").await.status != 200 {
+            assert!(started.elapsed() < Duration::from_secs(10), "interval {interval}");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        assert_eq!(world.client.get("/health").await.json(), json!({"status": "healthy"}));
+    }
+}
+
+/// Kills: probes that take no endpoint out, or that never bring one back.
+#[tokio::test]
+async fn probes_take_endpoints_out_and_bring_them_back() {
+    let world = World::build()
+        .primary("a", Behaviour::status(500))
+        .fallback("b", Behaviour::Healthy)
+        .env("HEALTH_CHECK_INTERVAL", "1")
+        .env("EPHEMERAL_CHECKS_ENABLED", "false")
+        .start()
+        .await;
+    let until = async |what: &str, done: &dyn Fn() -> bool| {
+        let started = Instant::now();
+        while !done() {
+            assert!(started.elapsed() < Duration::from_secs(30), "{what}: not after 30 s");
+            world["a"].forget();
+            world.client.volley(1..10).await;
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    world.client.volley(1..10).await;
+    until("out", &|| world["a"].count("eth_call") == 0).await;
+    world["a"].set(Behaviour::Healthy).expect("recovers");
+    until("back", &|| world["a"].count("eth_call") == 9).await;
+    assert!(
+        world.providers().map(|provider| Provider::count(provider, "eth_blockNumber")).sum::<usize>() > 0
+    );
+}

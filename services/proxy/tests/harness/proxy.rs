@@ -1,0 +1,134 @@
+//! The running process: started, asked where it listens, looked into, ended.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStderr, Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::sync::oneshot;
+
+const START: Duration = Duration::from_secs(60);
+
+/// A `headgate-proxy` process. Dropped, it is killed; after a failure its log is printed.
+pub(crate) struct Proxy {
+    child: Child,
+    pub(crate) address: SocketAddr,
+    pub(crate) metrics: SocketAddr,
+    pub(crate) dir: PathBuf,
+    log: Arc<Mutex<Vec<String>>>,
+}
+
+impl Proxy {
+    /// Starts the binary in `dir` and waits until it says where it listens.
+    pub(crate) async fn start(dir: PathBuf, args: &[&str], env: &[(String, String)]) -> Self {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_headgate-proxy"))
+            .args(args)
+            .current_dir(&dir)
+            .env_clear()
+            .envs([
+                ("SERVER_PORT", "0"),
+                ("METRICS_PORT", "0"),
+                ("LOG_FORMAT", "json"),
+                ("LOG_LEVEL", "info"),
+            ])
+            .envs(env.iter().map(|(name, value)| (name, value)))
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the binary starts");
+        let log = Arc::new(Mutex::new(Vec::new()));
+        let listening = follow(child.stderr.take().expect("piped"), Arc::clone(&log));
+        let nowhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        let mut proxy = Self { child, address: nowhere, metrics: nowhere, dir, log };
+        let told = tokio::time::timeout(START, listening).await.expect("listens in time");
+        let Ok(told) = told else { panic!("ended before it listened: {:?}", proxy.child.wait()) };
+        proxy.address = local(&told["addr"]);
+        proxy.metrics = local(&told["metrics_addr"]);
+        proxy
+    }
+
+    /// Sends a signal by its name.
+    pub(crate) fn signal(&self, name: &str) {
+        let kill = format!("kill -{name} {}", self.child.id());
+        assert!(Command::new("/bin/sh").args(["-c", &kill]).status().expect("a shell").success());
+    }
+
+    /// Waits until the process ends; its exit code.
+    pub(crate) async fn ended(mut self) -> Option<i32> {
+        tokio::task::spawn_blocking(move || self.child.wait().expect("waits").code()).await.expect("no panic")
+    }
+
+    /// Memory in use, in bytes.
+    pub(crate) fn memory(&self) -> u64 {
+        self.proc_status("VmRSS:")
+    }
+
+    /// The most memory in use since the last [`Proxy::forget_peak`], in bytes.
+    pub(crate) fn peak(&self) -> u64 {
+        self.proc_status("VmHWM:")
+    }
+
+    pub(crate) fn forget_peak(&self) {
+        fs::write(format!("/proc/{}/clear_refs", self.child.id()), "5").expect("our own process");
+    }
+
+    fn proc_status(&self, name: &str) -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("a live process");
+        let line = status.lines().find(|line| line.starts_with(name)).expect("a known line");
+        let kib: u64 = line.split_whitespace().nth(1).and_then(|field| field.parse().ok()).expect("a number");
+        kib * 1024
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        if std::thread::panicking() {
+            let log = self.log.lock().map(|lines| lines.join("\n")).unwrap_or_default();
+            eprintln!("--- log of the proxy\n{log}\n---");
+        }
+        let _ = fs::remove_dir_all(&self.dir);
+    }
+}
+
+/// A new empty directory.
+pub(crate) fn fresh_dir() -> PathBuf {
+    static COUNT: AtomicUsize = AtomicUsize::new(0);
+    let number = COUNT.fetch_add(1, Ordering::Relaxed);
+    let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{}-{number}", std::process::id()));
+    fs::create_dir_all(&dir).expect("a directory");
+    dir
+}
+
+/// Keeps the log, and tells of the line that says where the process listens.
+fn follow(stderr: ChildStderr, log: Arc<Mutex<Vec<String>>>) -> oneshot::Receiver<Value> {
+    let (told, listening) = oneshot::channel();
+    std::thread::spawn(move || {
+        let mut told = Some(told);
+        for line in BufReader::new(stderr).lines().map_while(Result::ok) {
+            let fields: Value = serde_json::from_str(&line).unwrap_or_default();
+            if fields["message"] == "listening"
+                && let Some(told) = told.take()
+            {
+                // Nobody waits any longer when the start took too long.
+                let _ = told.send(fields);
+            }
+            log.lock().expect("no panic").push(line);
+        }
+    });
+    listening
+}
+
+fn local(address: &Value) -> SocketAddr {
+    let text = address.as_str().unwrap_or_default();
+    let address: SocketAddr = text.parse().unwrap_or_else(|err| panic!("{text}: {err}"));
+    SocketAddr::from((Ipv4Addr::LOCALHOST, address.port()))
+}

@@ -1,0 +1,118 @@
+//! Providers, an endpoints file that names them, and a proxy in front.
+
+use std::fs;
+use std::ops::Index;
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+use simulator::{Behaviour, Chain, Provider, Script};
+
+use super::client::Client;
+use super::proxy::{Proxy, fresh_dir};
+
+/// A world to be: endpoints of the chain `main`, in order.
+pub(crate) struct Builder {
+    chain: Arc<Chain>,
+    endpoints: Vec<(String, Script, Value)>,
+    env: Vec<(String, String)>,
+}
+
+/// A running proxy, its providers, and a client.
+pub(crate) struct World {
+    pub(crate) proxy: Proxy,
+    pub(crate) client: Client,
+    pub(crate) chain: Arc<Chain>,
+    providers: Vec<(String, Provider)>,
+}
+
+impl World {
+    /// Health is left to the defaults, but nothing is probed before it failed.
+    pub(crate) fn build() -> Builder {
+        Builder { chain: Chain::new(1337), endpoints: Vec::new(), env: Vec::new() }
+            .env("HEALTH_CHECK_INTERVAL", "0")
+            .env("WORKER_THREADS", "2")
+    }
+
+    /// Endpoints that fail stay in rotation: every request can meet the fault.
+    pub(crate) fn build_unwatched() -> Builder {
+        Self::build().env("EPHEMERAL_CHECKS_ENABLED", "false")
+    }
+
+    /// What the operator's port says.
+    pub(crate) async fn operator(&self, path: &str) -> super::Reply {
+        Client::new(self.proxy.metrics).get(path).await
+    }
+
+    pub(crate) fn providers(&self) -> impl Iterator<Item = &Provider> {
+        self.providers.iter().map(|(_, provider)| provider)
+    }
+}
+
+impl Index<&str> for World {
+    type Output = Provider;
+
+    fn index(&self, name: &str) -> &Provider {
+        &self.providers.iter().find(|(own, _)| own == name).expect("a provider of this name").1
+    }
+}
+
+impl Builder {
+    /// A primary endpoint.
+    pub(crate) fn primary(self, name: &str, behaviour: Behaviour) -> Self {
+        self.endpoint(name, behaviour, json!({}))
+    }
+
+    /// An endpoint that is asked only when no primary one can serve.
+    pub(crate) fn fallback(self, name: &str, behaviour: Behaviour) -> Self {
+        self.endpoint(name, behaviour, json!({"role": "fallback"}))
+    }
+
+    /// An endpoint with these fields set.
+    pub(crate) fn endpoint(self, name: &str, behaviour: Behaviour, fields: Value) -> Self {
+        let script = Script::new(&self.chain).behaving(behaviour);
+        self.scripted(name, script, fields)
+    }
+
+    /// An endpoint whose provider is made from the chain.
+    pub(crate) fn node(self, name: &str, script: impl FnOnce(Script) -> Script, fields: Value) -> Self {
+        let script = script(Script::new(&self.chain));
+        self.scripted(name, script, fields)
+    }
+
+    fn scripted(mut self, name: &str, script: Script, fields: Value) -> Self {
+        self.endpoints.push((name.to_owned(), script, fields));
+        self
+    }
+
+    /// Sets a variable of the proxy's environment.
+    pub(crate) fn env(mut self, name: &str, value: &str) -> Self {
+        self.env.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Starts providers and proxy.
+    pub(crate) async fn start(self) -> World {
+        let (mut providers, mut file) = (Vec::new(), Map::new());
+        for (name, script, fields) in self.endpoints {
+            let provider = Provider::start(script).await.expect("a provider starts");
+            file.insert(name.clone(), entry(&provider, &fields));
+            providers.push((name, provider));
+        }
+        let dir = fresh_dir();
+        let path = dir.join("endpoints.json");
+        fs::write(&path, json!({"main": file}).to_string()).expect("a file");
+        let mut env = self.env;
+        env.push(("CONFIG_FILE".to_owned(), path.display().to_string()));
+        let proxy = Proxy::start(dir, &[], &env).await;
+        World { client: Client::new(proxy.address), proxy, chain: self.chain, providers }
+    }
+}
+
+fn entry(provider: &Provider, fields: &Value) -> Value {
+    let mut entry =
+        json!({"provider": "simulated", "role": "primary", "type": "full", "http_url": provider.url()});
+    for (name, value) in fields.as_object().into_iter().flatten() {
+        entry[name] = value.clone();
+    }
+    entry
+}

@@ -1,0 +1,171 @@
+//! Nothing is lost: one of three endpoints is broken in every way a provider can be, and every request gets
+//! its right answer. `HEADGATE_SOAK=1` asks 10,000 times per fault instead of 300, and looks for leaks.
+
+#[allow(dead_code, unused_imports, reason = "each test binary uses its part of the harness")]
+mod harness;
+
+use std::time::Duration;
+
+use harness::World;
+use simulator::{Answer, Behaviour, Coding, ItemFault, Limit, Refusal, RpcError};
+
+const NEVER_IN_TIME: Duration = Duration::from_secs(3600);
+
+fn soaking() -> bool {
+    std::env::var("HEADGATE_SOAK").is_ok_and(|value| value == "1")
+}
+
+fn requests() -> u64 {
+    if soaking() { 10_000 } else { 300 }
+}
+
+/// Breaks the first of three endpoints like this and asks away, with the broken one kept in rotation and
+/// with health as it is by default. Kills: any fault that is passed on, dropped, answered with another
+/// request's answer, or merged with what came before it.
+async fn nothing_lost(fault: &str, behaviour: Behaviour) {
+    for watched in [false, true] {
+        let world = if watched { World::build() } else { World::build_unwatched() };
+        let world = world
+            .primary("broken", behaviour.clone())
+            .primary("b", Behaviour::Healthy)
+            .primary("c", Behaviour::Healthy)
+            .env("PROXY_TIMEOUT_PER_TRY", "500ms")
+            .start()
+            .await;
+        eprintln!("{fault}, watched: {watched}");
+        world.client.volley(0..requests()).await;
+        let met = world["broken"].connections() > 0 || matches!(behaviour, Behaviour::RefuseConnections);
+        assert!(met, "{fault}: the broken endpoint was never asked, so nothing was shown");
+    }
+}
+
+fn refused(code: i64, message: &str) -> Behaviour {
+    Behaviour::Error(RpcError::new(code, message))
+}
+
+#[tokio::test]
+async fn statuses_lose_nothing() {
+    for status in [400, 401, 403, 404, 408, 410, 413, 500, 502, 503, 504, 520, 530] {
+        nothing_lost(&format!("status {status}"), Behaviour::status(status)).await;
+    }
+    nothing_lost("redirect 301", Behaviour::redirect(301, "http://127.0.0.1:1/")).await;
+    nothing_lost("redirect 307", Behaviour::redirect(307, "http://127.0.0.1:1/")).await;
+}
+
+#[tokio::test]
+async fn limits_lose_nothing() {
+    nothing_lost("429", Behaviour::rate_limited(None)).await;
+    nothing_lost("429 for a second", Behaviour::rate_limited(Some(1))).await;
+    nothing_lost("402", Behaviour::status(402)).await;
+    let overloaded = Answer::new(503, "overloaded").header("retry-after", "1");
+    nothing_lost("503 for a second", Behaviour::Answer(overloaded)).await;
+    nothing_lost("-32005 inside 200", Behaviour::embedded_limit()).await;
+    let one_for_all = Answer::json(
+        200,
+        r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32090,"message":"Too many requests, retry in 10s"}}"#,
+    );
+    nothing_lost("one limit for a whole batch", Behaviour::Answer(one_for_all)).await;
+    let fixed = Limit::Fixed { n: 5, window: Duration::from_secs(1) };
+    nothing_lost("a real limit of 5 per second", Behaviour::limited(fixed)).await;
+    let embedded = Refusal::Embedded(RpcError::new(-32005, "rate limit exceeded"));
+    nothing_lost("a real limit inside 200", Behaviour::limited_by(fixed, embedded)).await;
+    let bucket = Limit::Bucket { rate: 20.0, burst: 5.0 };
+    nothing_lost("a real bucket", Behaviour::limited_by(bucket, Refusal::Status { retry_after: false }))
+        .await;
+}
+
+#[tokio::test]
+async fn refusals_lose_nothing() {
+    nothing_lost("an unknown method", refused(-32601, "the method eth_call does not exist/is not available"))
+        .await;
+    nothing_lost("a pruned state", refused(-32000, "missing trie node 5ab0 (path ) state is not available"))
+        .await;
+    nothing_lost("a block it has not seen", refused(-32000, "header not found")).await;
+    nothing_lost("an internal error", refused(-32603, "internal error")).await;
+    nothing_lost("a disabled key", Behaviour::Answer(Answer::json(401, r#"{"error":"invalid API key"}"#)))
+        .await;
+    let some =
+        Behaviour::Items { one_in: 2, fault: ItemFault::Error(RpcError::new(-32005, "rate limit exceeded")) };
+    nothing_lost("some items refused", some).await;
+    nothing_lost("some items missing", Behaviour::Items { one_in: 3, fault: ItemFault::Missing }).await;
+    nothing_lost("batches reversed", Behaviour::Reversed).await;
+}
+
+#[tokio::test]
+async fn broken_connections_lose_nothing() {
+    nothing_lost("refused", Behaviour::RefuseConnections).await;
+    nothing_lost("closed", Behaviour::CloseConnection).await;
+    nothing_lost("reset", Behaviour::ResetBeforeAnswer).await;
+    nothing_lost("reset before a body", Behaviour::ResetMidBody { after_bytes: 0 }).await;
+    nothing_lost("reset in a body", Behaviour::ResetMidBody { after_bytes: 20 }).await;
+    nothing_lost("truncated", Behaviour::Truncated).await;
+    nothing_lost("some resets", Behaviour::fraction(3, Behaviour::ResetBeforeAnswer)).await;
+    nothing_lost("some closes", Behaviour::fraction(2, Behaviour::CloseConnection)).await;
+}
+
+#[tokio::test]
+async fn hangs_lose_nothing() {
+    nothing_lost("silence", Behaviour::Hang).await;
+    nothing_lost("silence in a body", Behaviour::HangMidBody { after_bytes: 20 }).await;
+    nothing_lost("too slow", Behaviour::delayed(NEVER_IN_TIME, Behaviour::Healthy)).await;
+    nothing_lost("slow", Behaviour::delayed(Duration::from_millis(50), Behaviour::Healthy)).await;
+}
+
+#[tokio::test]
+async fn wrong_bodies_lose_nothing() {
+    nothing_lost("HTML", Behaviour::html()).await;
+    nothing_lost("nothing", Behaviour::empty()).await;
+    nothing_lost("half of it", Behaviour::garbage()).await;
+    nothing_lost("no UTF-8", Behaviour::invalid_utf8()).await;
+    nothing_lost("an empty object", Behaviour::Answer(Answer::json(200, "{}"))).await;
+    nothing_lost("an empty array", Behaviour::Answer(Answer::json(200, "[]"))).await;
+    nothing_lost("null", Behaviour::Answer(Answer::json(200, "null"))).await;
+    nothing_lost(
+        "bytes that are not gzip",
+        Behaviour::Answer(Answer::json(200, "x").header("content-encoding", "gzip")),
+    )
+    .await;
+    nothing_lost("chunks", Behaviour::chunked(7)).await;
+}
+
+#[tokio::test]
+async fn codings_lose_nothing() {
+    for coding in [Coding::Gzip, Coding::Deflate, Coding::Brotli, Coding::Zstd] {
+        nothing_lost(coding.token(), Behaviour::encoded(coding)).await;
+        let limited = Behaviour::Encoded { coding, inner: Box::new(Behaviour::embedded_limit()) };
+        nothing_lost(&format!("a limit behind {}", coding.token()), limited).await;
+    }
+}
+
+/// Kills: a body that is collected before it is passed on.
+#[tokio::test]
+async fn a_long_answer_passes_in_little_memory() {
+    let world = World::build().primary("a", Behaviour::Healthy).start().await;
+    let ask = r#"{"jsonrpc":"2.0","id":1,"method":"eth_getLogs","params":[{"bytes":10000000}]}"#;
+    for _ in 0..3 {
+        world.client.post(ask).await;
+    }
+    let before = world.proxy.memory();
+    world.proxy.forget_peak();
+    let reply = world.client.post(ask).await;
+    assert!(reply.body.len() > 10_000_000 && reply.body.ends_with(b"aa\"}]}"), "{} bytes", reply.body.len());
+    let grown = world.proxy.peak().saturating_sub(before);
+    assert!(grown <= 1 << 20, "grew by {grown} bytes");
+}
+
+/// Kills: anything kept per request for longer than the request.
+#[tokio::test]
+async fn memory_does_not_grow_with_requests() {
+    let world = World::build()
+        .node("a", |script| script.remembering(0), serde_json::json!({}))
+        .node("b", |script| script.remembering(0), serde_json::json!({}))
+        .start()
+        .await;
+    // The ring of decision records fills first.
+    let (warm, more) = if soaking() { (50_000, 1_000_000) } else { (10_000, 10_000) };
+    world.client.volley(0..warm).await;
+    let before = world.proxy.memory();
+    world.client.volley(0..more).await;
+    let grown = world.proxy.memory().saturating_sub(before);
+    assert!(grown <= 4 << 20, "grew by {grown} bytes over {more} requests");
+}
