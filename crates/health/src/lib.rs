@@ -5,20 +5,24 @@
 //! a generator passed in. The drivers run probes on tokio and own no socket: the service brings the
 //! [`Prober`] that sends.
 
+mod checks;
 mod head;
 mod mark;
 mod methods;
 mod network;
 mod probe;
 mod readiness;
+mod recoveries;
 mod schedule;
 mod tracker;
 
+pub use checks::{Command, Prober, run_checks};
 pub use head::{Heads, agreed_head};
 pub use mark::{Mark, Tried, mark, marks};
 pub use methods::MethodParks;
 pub use network::own_network_is_down;
 pub use probe::{Answer, Call, Limited, Measured, Said, measure, read_block, read_syncing};
 pub use readiness::{Degraded, Grace, Readiness, View as ReadinessView};
+pub use recoveries::{Accounts, Parked, run_recoveries};
 pub use schedule::{Schedule, Settings, Standing};
 pub use tracker::{Change, Rank, Report, Rules, Tracker, View};
