@@ -5,22 +5,28 @@
 //! a generator passed in. The drivers run probes on tokio and own no socket: the service brings the
 //! [`Prober`] that sends.
 
+// Probing: what is asked, when, and the task that does it.
+mod probe;
+mod schedule;
+
 mod checks;
+
+// Judging: what a call says, what it all adds up to, and who is behind.
 mod head;
 mod mark;
 mod methods;
 mod network;
-mod probe;
 mod readiness;
-mod recoveries;
-mod schedule;
 mod tracker;
+
+// Bringing parked accounts back.
+mod recoveries;
 
 pub use checks::{Command, Prober, run_checks};
 pub use head::{Heads, agreed_head};
 pub use mark::{Mark, Tried, mark, marks};
 pub use methods::MethodParks;
-pub use network::own_network_is_down;
+pub use network::OwnNetwork;
 pub use probe::{Answer, Call, Limited, Measured, Said, measure, read_block, read_syncing};
 pub use readiness::{Degraded, Grace, Readiness, View as ReadinessView};
 pub use recoveries::{Accounts, Parked, run_recoveries};

@@ -1,5 +1,5 @@
 //! Is it the providers, or is it us? Whoever fails to reach most providers at once has lost its own network, and
-//! what it measured then says nothing about theirs. Pure.
+//! what it measured then says nothing about theirs: a checker writes nothing, a proxy publishes no ejection. Pure.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -7,26 +7,77 @@ use std::hash::Hash;
 /// With fewer providers than this nobody can tell.
 const FEWEST_PROVIDERS: usize = 3;
 
-/// Whether our own network is the likely fault, given the latest attempt at each endpoint: its provider, and
-/// whether anything came back (a refusal is an answer, too). A provider counts as unreached when none of its
-/// endpoints answered; more than half unreached, of three or more, is our own fault.
-pub fn own_network_is_down<P: Eq + Hash>(latest: impl IntoIterator<Item = (P, bool)>) -> bool {
-    let mut reached: HashMap<P, bool> = HashMap::new();
-    for (provider, answered) in latest {
-        *reached.entry(provider).or_default() |= answered;
+/// The latest attempt at each target, by provider. `K` names a target, `P` its provider (the company, or the host
+/// where that is not known).
+#[derive(Debug, Clone)]
+pub struct OwnNetwork<K, P> {
+    latest: HashMap<K, (P, bool)>,
+    providers: HashMap<P, Tally>,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Tally {
+    targets: usize,
+    answered: usize,
+}
+
+impl<K: Eq + Hash, P: Eq + Hash + Clone> OwnNetwork<K, P> {
+    /// Nothing tried.
+    #[must_use]
+    pub fn new() -> Self {
+        Self { latest: HashMap::new(), providers: HashMap::new() }
     }
-    let unreached = reached.values().filter(|answered| !**answered).count();
-    reached.len() >= FEWEST_PROVIDERS && unreached * 2 > reached.len()
+
+    /// A target was tried, and something came back or not (a refusal is an answer, too).
+    pub fn tried(&mut self, target: K, provider: P, answered: bool) {
+        self.forget(&target);
+        let tally = self.providers.entry(provider.clone()).or_default();
+        tally.targets += 1;
+        tally.answered += usize::from(answered);
+        self.latest.insert(target, (provider, answered));
+    }
+
+    /// The target is gone.
+    pub fn forget(&mut self, target: &K) {
+        let Some((provider, answered)) = self.latest.remove(target) else { return };
+        if let Some(tally) = self.providers.get_mut(&provider) {
+            tally.targets -= 1;
+            tally.answered -= usize::from(answered);
+            if tally.targets == 0 {
+                self.providers.remove(&provider);
+            }
+        }
+    }
+
+    /// Whether our own network is the likely fault: of three providers or more, over half answer at no target.
+    #[must_use]
+    pub fn is_down(&self) -> bool {
+        let unreached = self.providers.values().filter(|tally| tally.answered == 0).count();
+        self.providers.len() >= FEWEST_PROVIDERS && unreached * 2 > self.providers.len()
+    }
+}
+
+impl<K: Eq + Hash, P: Eq + Hash + Clone> Default for OwnNetwork<K, P> {
+    fn default() -> Self {
+        Self::new()
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Each letter is an endpoint of the provider of that name, a capital one answered.
+    /// Each letter is a target of the provider of that name, a capital one answered.
+    fn network(latest: &str) -> OwnNetwork<usize, char> {
+        let mut network = OwnNetwork::new();
+        for (target, letter) in latest.chars().enumerate() {
+            network.tried(target, letter.to_ascii_lowercase(), letter.is_ascii_uppercase());
+        }
+        network
+    }
+
     fn check(latest: &str, expected: bool) {
-        let latest_attempts = latest.chars().map(|c| (c.to_ascii_lowercase(), c.is_ascii_uppercase()));
-        assert_eq!(own_network_is_down(latest_attempts), expected, "{latest}");
+        assert_eq!(network(latest).is_down(), expected, "{latest}");
     }
 
     #[test]
@@ -39,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn a_provider_with_one_endpoint_that_answers_is_reached() {
+    fn a_provider_with_one_target_that_answers_is_reached() {
         check("aaaaaABC", false);
         check("aAbBcC", false);
     }
@@ -49,5 +100,18 @@ mod tests {
         check("", false);
         check("aaaa", false);
         check("ab", false);
+    }
+
+    #[test]
+    fn only_the_latest_attempt_at_a_target_counts() {
+        let mut network = network("abc");
+        for (target, provider) in [(0, 'a'), (1, 'b')] {
+            network.tried(target, provider, true);
+        }
+        assert!(!network.is_down());
+        network.tried(0, 'a', false);
+        assert!(network.is_down());
+        network.forget(&0);
+        assert!(!network.is_down(), "two providers are left");
     }
 }

@@ -3,12 +3,15 @@
 //! calls, whose failures in a row eject the endpoint locally at once. Health is the probes' view and no live
 //! ejection. It never decides who is asked: if every endpoint is excluded, the caller excludes none.
 
+use crate::schedule::Standing;
+
 /// How much evidence it takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rules {
     /// Bad probes in a row that turn a good endpoint bad.
     pub down_after: u32,
-    /// Good probes in a row that turn a bad endpoint good.
+    /// Good probes in a row that turn a bad endpoint good (`EPHEMERAL_CHECKS_HEALTHY_THRESHOLD` when those are
+    /// the only checks).
     pub up_after: u32,
     /// Failed calls in a row that eject (`ENDPOINT_FAILURE_THRESHOLD`).
     pub eject_after: u32,
@@ -247,10 +250,15 @@ impl Tracker {
         }
     }
 
-    /// Whether the evidence is contradictory, so that the next probe should come soon.
+    /// How soon the next probe should come: soon while probes contradict each other, or contradict an ejection.
     #[must_use]
-    pub fn is_unsettled(&self) -> bool {
-        self.ejection.is_some() || self.seen.is_some_and(|seen| seen.against > 0)
+    pub fn standing(&self) -> Standing {
+        match self.seen {
+            Some(seen) if seen.against > 0 => Standing::Unsettled,
+            Some(Seen { good: true, .. }) if self.ejection.is_some() => Standing::Unsettled,
+            Some(Seen { good: true, .. }) => Standing::Good,
+            Some(_) | None => Standing::Bad,
+        }
     }
 
     /// A good endpoint stays good when its checker falls silent: losing the checker must not reorder the fleet.

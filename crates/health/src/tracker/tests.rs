@@ -192,6 +192,25 @@ fn reports_of_another_process_are_taken_as_they_are() {
     assert_eq!(tracker.view(4_100).rank, Rank::Excluded);
 }
 
+// Kills: probing a dead endpoint every few seconds for as long as it is ejected.
+#[test]
+fn the_next_probe_comes_soon_while_the_evidence_disagrees() {
+    let check = |mut tracker: Tracker, probes: &str, standing| {
+        for (now, probe) in (2_000..).zip(probes.chars()) {
+            tracker.probe_result(now, now, probe == 'g');
+        }
+        assert_eq!(tracker.standing(), standing, "probes {probes}");
+    };
+    check(tracker(), "", Standing::Bad);
+    check(tracker(), "g", Standing::Good);
+    check(tracker(), "g.", Standing::Unsettled);
+    check(tracker(), "g..", Standing::Bad);
+    check(tracker(), "g..g", Standing::Unsettled);
+    check(ejected(1_000), "g", Standing::Unsettled);
+    check(ejected(1_000), ".", Standing::Bad);
+    check(ejected(1_000), "gg", Standing::Good);
+}
+
 #[test]
 fn fresh_means_three_intervals_and_a_timeout() {
     assert_eq!(Rules::fresh_for(30_000, 10_000, 5_000), 95_000);
@@ -219,6 +238,6 @@ proptest! {
             tracker.probe_result(now + probe * 10, now + probe * 10 + 5, true);
         }
         prop_assert_eq!(tracker.view(now + 40).rank, Rank::Good);
-        prop_assert!(!tracker.is_unsettled());
+        prop_assert_eq!(tracker.standing(), Standing::Good);
     }
 }
