@@ -230,6 +230,10 @@ mod tests {
         }
         let hinted = hit(&Record::default(), &policy, &a_hit(NOW, Kind::Burst, 60), 1.0);
         assert_eq!(hit(&hinted, &policy, &a_hit(NOW + 10, Kind::Burst, 5), 0.0), hinted);
+        // The same midnight again: its hourly probe must not be put off.
+        let daily = |now| a_hit(now, Kind::Quota { daily: true }, 0);
+        let quota = hit(&Record::default(), &policy, &daily(NOW), 1.0);
+        assert_eq!(hit(&quota, &policy, &daily(NOW + 60 * SECOND), 0.0), quota);
     }
 
     #[test]

@@ -21,4 +21,4 @@ pub use codec::DecodeError;
 pub use hit::{Hit, Kind, hit};
 pub use policy::{Block, Policy};
 pub use probe::{Probe, probe_due, probed};
-pub use record::{Reason, Record, parked, retry_after};
+pub use record::{Reason, Record, parked, parked_through, retry_after};

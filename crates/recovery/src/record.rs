@@ -106,6 +106,13 @@ pub fn parked(record: &Record, now: u64) -> bool {
     record.in_episode() && !record.is_overdue(now)
 }
 
+/// The last instant at which [`parked`] says yes; 0 when the account is not parked. What a request compares with,
+/// so that it need not read the record.
+#[must_use]
+pub fn parked_through(record: &Record) -> u64 {
+    if record.in_episode() { record.next_probe.saturating_add(OVERDUE_MS) } else { 0 }
+}
+
 /// How long until the account is expected back, `None` when it is not parked. Includes the time for the probe,
 /// so it is never zero.
 #[must_use]
@@ -133,6 +140,13 @@ mod tests {
         for (now, expected) in [(NOW, true), (NOW + 500, true), (NOW + 500 + OVERDUE_MS, true)] {
             assert_eq!(parked(&record, now), expected, "at +{}", now - NOW);
         }
+    }
+
+    #[test]
+    fn the_last_parked_instant_is_the_last_one() {
+        let through = parked_through(&parked_for(500));
+        assert!(parked(&parked_for(500), through) && !parked(&parked_for(500), through + 1));
+        assert_eq!(parked_through(&Record::default()), 0);
     }
 
     #[test]
