@@ -72,7 +72,8 @@ fn straggler(record: &Record, policy: &Policy, hit: &Hit) -> Record {
     let Some(wait) = refusal.own_wait() else { return broken_row(record, policy) };
     let told = Record { asked_until: refusal.asked_until, reason: refusal.reason, ..*record };
     let later = wait_for(&told, policy, hit.now, wait);
-    if later.parked_until <= record.parked_until {
+    let known = refusal.reason == record.reason && refusal.asked_until <= record.asked_until;
+    if known || later.parked_until <= record.parked_until {
         return broken_row(record, policy);
     }
     Record { next_probe: later.next_probe.max(record.next_probe), ..later }
@@ -83,8 +84,7 @@ fn broken_row(record: &Record, policy: &Policy) -> Record {
     if record.successes == 0 {
         return *record;
     }
-    let opening = expected_opening(record.next_probe, policy, 0);
-    Record { successes: 0, parked_until: opening.max(record.parked_until), ..*record }
+    Record { successes: 0, parked_until: expected_opening(record.next_probe, policy, 0), ..*record }
 }
 
 /// A refusal with its stated wait bounded and its quota's reset worked out.
@@ -230,10 +230,12 @@ mod tests {
         }
         let hinted = hit(&Record::default(), &policy, &a_hit(NOW, Kind::Burst, 60), 1.0);
         assert_eq!(hit(&hinted, &policy, &a_hit(NOW + 10, Kind::Burst, 5), 0.0), hinted);
-        // The same midnight again: its hourly probe must not be put off.
-        let daily = |now| a_hit(now, Kind::Quota { daily: true }, 0);
-        let quota = hit(&Record::default(), &policy, &daily(NOW), 1.0);
-        assert_eq!(hit(&quota, &policy, &daily(NOW + 60 * SECOND), 0.0), quota);
+        // The same quota again: its hourly probe must not be put off.
+        for daily in [true, false] {
+            let spent = |now| a_hit(now, Kind::Quota { daily }, 0);
+            let quota = hit(&Record::default(), &policy, &spent(NOW), 1.0);
+            assert_eq!(hit(&quota, &policy, &spent(NOW + 60 * SECOND), 0.0), quota);
+        }
     }
 
     #[test]
