@@ -18,7 +18,8 @@ impl Env {
     /// The process's environment and the `.env` file of the working directory, if there is one.
     /// Variables that are not UTF-8 are left out.
     pub fn of_process() -> Self {
-        let vars = std::env::vars_os().filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?)));
+        let vars =
+            std::env::vars_os().filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?)));
         match std::fs::read_to_string(Path::new(".env")) {
             Ok(dotenv) => Self::new(vars, &dotenv),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Self::new(vars, ""),
@@ -116,7 +117,9 @@ fn next_entry<'t>(text: &'t str, vars: &BTreeMap<String, String>) -> (Entry, &'t
     }
     let value = line[at + 1..].trim_start();
     match value.chars().next() {
-        Some(quote @ ('"' | '\'')) => quoted_value(name, quote, &text[line.len() - value.len() + 1..], after, vars),
+        Some(quote @ ('"' | '\'')) => {
+            quoted_value(name, quote, &text[line.len() - value.len() + 1..], after, vars)
+        }
         _ => (Entry::Variable(name.to_owned(), expand(bare(value), vars)), after),
     }
 }

@@ -28,7 +28,9 @@ pub struct FleetConfig {
 impl FleetConfig {
     /// Every endpoint with its chain's name, chains by name, endpoints in the file's order.
     pub fn endpoints(&self) -> impl Iterator<Item = (&str, &EndpointConfig)> {
-        self.chains.iter().flat_map(|(name, chain)| chain.endpoints.iter().map(move |endpoint| (name.as_str(), endpoint)))
+        self.chains
+            .iter()
+            .flat_map(|(name, chain)| chain.endpoints.iter().map(move |endpoint| (name.as_str(), endpoint)))
     }
 }
 
@@ -92,7 +94,9 @@ impl Role {
 
     /// The role that `word` names, in any case.
     pub fn from_word(word: &str) -> Option<Self> {
-        [Self::Primary, Self::Fallback, Self::Public].into_iter().find(|r| r.as_str().eq_ignore_ascii_case(word))
+        [Self::Primary, Self::Fallback, Self::Public]
+            .into_iter()
+            .find(|r| r.as_str().eq_ignore_ascii_case(word))
     }
 }
 
@@ -104,45 +108,44 @@ const RESERVED: [&str; 4] = ["health", "ready", "metrics", "status"];
 
 /// Reads the text of an endpoints file. What is wrong stands in the findings; an error among them means
 /// the fleet must not be used.
-pub fn parse_fleet(text: &str, env: &Env, files: &dyn Fn(&Path) -> io::Result<String>) -> (FleetConfig, Vec<Finding>) {
+pub fn parse_fleet(
+    text: &str,
+    env: &Env,
+    files: &dyn Fn(&Path) -> io::Result<String>,
+) -> (FleetConfig, Vec<Finding>) {
     let mut findings = Vec::new();
     let mut fleet = FleetConfig::default();
-    match Node::parse(text) {
-        Err(error) => findings.push(Finding::error(FILE, format!("not JSON: {error}"))),
-        Ok(Node::Object(chains)) => {
-            for (name, node) in last_of_each(&chains, FILE, "chain", &mut findings) {
-                add_chain(&mut fleet, name, node, Sources { env, files }, &mut findings);
-            }
-        }
-        Ok(Node::Null) => {}
-        Ok(other) => {
-            let message = format!("must be an object of chains, not {}", other.kind());
-            findings.push(Finding::error(FILE, message));
-        }
+    let root = Node::parse(text).unwrap_or_else(|error| {
+        findings.push(Finding::error(FILE, format!("not JSON: {error}")));
+        Node::Null
+    });
+    let chains = members_or_error(&root, FILE, "an object of chains", &mut findings);
+    for (name, node) in last_of_each(chains, FILE, "chain", &mut findings) {
+        add_chain(&mut fleet, name, node, Sources { env, files }, &mut findings);
     }
     accounts::settle(&mut fleet, &mut findings);
-    if fleet.endpoints().all(|(_, endpoint)| endpoint.disabled.is_some()) && !findings.iter().any(Finding::is_error) {
+    if fleet.endpoints().all(|(_, endpoint)| endpoint.disabled.is_some())
+        && !findings.iter().any(Finding::is_error)
+    {
         findings.push(Finding::error(FILE, "no endpoint in it can be used"));
     }
     (fleet, findings)
 }
 
-fn add_chain(fleet: &mut FleetConfig, name: &str, node: &Node, sources: Sources<'_>, findings: &mut Vec<Finding>) {
+fn add_chain(
+    fleet: &mut FleetConfig,
+    name: &str,
+    node: &Node,
+    sources: Sources<'_>,
+    findings: &mut Vec<Finding>,
+) {
     if !usable_chain_name(name, findings) {
         return;
     }
     let mut chain = ChainConfig::default();
-    match node {
-        Node::Object(endpoints) => {
-            for (id, node) in last_of_each(endpoints, name, "endpoint", findings) {
-                chain.endpoints.push(endpoint::read(name, id, node, sources, findings));
-            }
-        }
-        Node::Null => {}
-        other => {
-            let message = format!("must be an object of endpoints, not {}", other.kind());
-            findings.push(Finding::error(name, message));
-        }
+    let endpoints = members_or_error(node, name, "an object of endpoints", findings);
+    for (id, node) in last_of_each(endpoints, name, "endpoint", findings) {
+        chain.endpoints.push(endpoint::read(name, id, node, sources, findings));
     }
     if chain.endpoints.iter().all(|endpoint| endpoint.disabled.is_some()) {
         findings.push(Finding::warning(name, "the chain has no endpoint that can be used"));
@@ -164,6 +167,19 @@ fn usable_chain_name(name: &str, findings: &mut Vec<Finding>) -> bool {
         findings.push(Finding::warning(name, message));
     }
     !RESERVED.contains(&name) && !name.is_empty()
+}
+
+/// The members of what must be an object; none, and an error, where it is something else.
+fn members_or_error<'n>(
+    node: &'n Node,
+    path: &str,
+    wanted: &str,
+    findings: &mut Vec<Finding>,
+) -> &'n [(String, Node)] {
+    node.members(wanted).unwrap_or_else(|message| {
+        findings.push(Finding::error(path, message));
+        &[]
+    })
 }
 
 /// Each name once, with the value given last, in the order of first mention.

@@ -149,7 +149,11 @@ mod tests {
     fn what_vanishes() {
         let check = |value: &str, expected: &str, vanished: &[&str]| {
             let got = expanded(value);
-            assert_eq!((got.text.as_str(), got.vanished.as_slice()), (expected, &vanished.iter().map(|v| (*v).to_owned()).collect::<Vec<_>>()[..]), "{value:?}");
+            assert_eq!(
+                (got.text.as_str(), got.vanished.as_slice()),
+                (expected, &vanished.iter().map(|v| (*v).to_owned()).collect::<Vec<_>>()[..]),
+                "{value:?}"
+            );
         };
         check("a$$b", "ab", &["$$"]);
         check("$5x", "x", &["$5"]);

@@ -37,6 +37,17 @@ impl Node {
         }
     }
 
+    /// The members of the object it is; none for null. The error says what it is instead of `wanted`.
+    pub(crate) fn members(&self, wanted: &str) -> Result<&[(String, Self)], String> {
+        match self {
+            Self::Object(members) => Ok(members),
+            Self::Null => Ok(&[]),
+            Self::Bool(_) | Self::Integer(_) | Self::Float(_) | Self::Text(_) | Self::List(_) => {
+                Err(format!("must be {wanted}, not {}", self.kind()))
+            }
+        }
+    }
+
     /// The whole number it is, also when it is written `5.0`.
     pub(crate) fn whole(&self) -> Option<i128> {
         match self {
@@ -45,7 +56,9 @@ impl Node {
             Self::Float(number) if number.fract() == 0.0 && number.abs() <= 9_007_199_254_740_992.0 => {
                 Some(*number as i128)
             }
-            Self::Null | Self::Bool(_) | Self::Float(_) | Self::Text(_) | Self::List(_) | Self::Object(_) => None,
+            Self::Null | Self::Bool(_) | Self::Float(_) | Self::Text(_) | Self::List(_) | Self::Object(_) => {
+                None
+            }
         }
     }
 

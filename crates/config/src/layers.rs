@@ -33,7 +33,8 @@ impl Layers {
         findings.extend(misspelt_variables(env));
         let mut merged = Figment::new();
         if let Some((name, text)) = file {
-            merged = merged.merge(Texts { layer: name.to_owned(), by_key: file_texts(name, text, &mut findings) });
+            merged =
+                merged.merge(Texts { layer: name.to_owned(), by_key: file_texts(name, text, &mut findings) });
         }
         let merged = merged
             .merge(Texts { layer: ENVIRONMENT.to_owned(), by_key: texts(|setting| variable(env, setting)) })
@@ -141,7 +142,8 @@ fn file_texts(name: &str, text: &str, findings: &mut Vec<Finding>) -> BTreeMap<&
             // The error's own text would quote the line, and there may be a password in it.
             let at = error.span().map_or(0, |span| span.start.min(text.len()));
             let (line, column) = line_and_column(text, at);
-            findings.push(Finding::error(name, format!("{} at line {line} column {column}", error.message())));
+            findings
+                .push(Finding::error(name, format!("{} at line {line} column {column}", error.message())));
             return BTreeMap::new();
         }
     };
@@ -151,7 +153,9 @@ fn file_texts(name: &str, text: &str, findings: &mut Vec<Finding>) -> BTreeMap<&
             (Some(setting), Some(text)) => {
                 texts.insert(setting.name, text);
             }
-            (Some(_), None) => findings.push(Finding::error(format!("{name}: {key}"), "must be one plain value")),
+            (Some(_), None) => {
+                findings.push(Finding::error(format!("{name}: {key}"), "must be one plain value"));
+            }
             (None, _) => findings.push(unknown_key(name, key)),
         }
     }
@@ -195,17 +199,19 @@ fn plain(value: &Value) -> Option<String> {
 
 /// `HEADGATE_*` variables that no setting has but that look as if they meant one.
 fn misspelt_variables(env: &Env) -> Vec<Finding> {
-    let ours: Vec<&str> = SETTINGS.iter().map(|s| s.name).filter(|name| name.starts_with("HEADGATE_")).collect();
+    let ours: Vec<&str> =
+        SETTINGS.iter().map(|s| s.name).filter(|name| name.starts_with("HEADGATE_")).collect();
     let candidates = env.iter().filter(|(name, value)| {
         let flag = name.starts_with("HEADGATE_FLAG_");
         name.starts_with("HEADGATE_") && !flag && !ours.contains(name) && !value.starts_with("tcp://")
     });
     candidates
         .filter_map(|(name, _)| {
-            let hint = match SETTINGS.iter().find(|setting| name.strip_prefix("HEADGATE_") == Some(setting.name)) {
-                Some(setting) => format!(", did you mean \"{}\"?", setting.name),
-                None => did_you_mean(name, ours.iter().copied()),
-            };
+            let hint =
+                match SETTINGS.iter().find(|setting| name.strip_prefix("HEADGATE_") == Some(setting.name)) {
+                    Some(setting) => format!(", did you mean \"{}\"?", setting.name),
+                    None => did_you_mean(name, ours.iter().copied()),
+                };
             let message = format!("no setting has this name{hint}");
             (!hint.is_empty()).then(|| Finding::warning(format!("{name} ({ENVIRONMENT})"), message))
         })

@@ -19,7 +19,8 @@ mod settings;
 pub use env::Env;
 pub use finding::{Finding, Severity};
 pub use fleet::{
-    Capacity, ChainConfig, EndpointConfig, FleetConfig, LearningConfig, LearningMode, RecoveryConfig, Role, parse_fleet,
+    Capacity, ChainConfig, EndpointConfig, FleetConfig, LearningConfig, LearningMode, RecoveryConfig, Role,
+    parse_fleet,
 };
 pub use load::{Config, load, load_settings, read_file, reload_fleet};
 pub use method_costs::MethodCosts;
@@ -27,6 +28,6 @@ pub use options::Options;
 pub use reference::{FIELDS, Field, FieldKind, schema};
 pub use secret::{Secret, SecretUrl};
 pub use settings::{
-    DegradedMode, FlagsProvider, Kind, LogFormat, LogLevel, Network, Origin, SETTINGS, Selection, Setting, Settings,
-    StoreBackend,
+    DegradedMode, FlagsProvider, Kind, LogFormat, LogLevel, Network, Origin, SETTINGS, Selection, Setting,
+    Settings, StoreBackend,
 };

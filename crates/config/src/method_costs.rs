@@ -47,7 +47,10 @@ impl MethodCosts {
         let rows = match Node::parse(text) {
             Ok(Node::Object(rows)) => rows,
             Ok(other) => {
-                return vec![Finding::error(path, format!("must be an object of costs by method, not {}", other.kind()))];
+                return vec![Finding::error(
+                    path,
+                    format!("must be an object of costs by method, not {}", other.kind()),
+                )];
             }
             Err(error) => return vec![Finding::error(path, format!("not JSON: {error}"))],
         };
@@ -88,7 +91,8 @@ mod tests {
 
     #[test]
     fn the_file_is_put_over_the_built_in_table() {
-        let (costs, findings) = MethodCosts::parse(r#"{"eth_call": 30, "my_*": 5, "my_dear_*": 6.0, "*": 7}"#, "f");
+        let (costs, findings) =
+            MethodCosts::parse(r#"{"eth_call": 30, "my_*": 5, "my_dear_*": 6.0, "*": 7}"#, "f");
         assert_eq!(findings, []);
         let check = |method: &str, expected: u32| assert_eq!(costs.cost(method), expected, "{method}");
         check("eth_call", 30);
@@ -101,7 +105,8 @@ mod tests {
 
     #[test]
     fn bad_rows_are_named_and_left_out() {
-        let (costs, findings) = MethodCosts::parse(r#"{"eth_call": -1, "a": "b", "c": 1.5, "d": 2}"#, "costs.json");
+        let (costs, findings) =
+            MethodCosts::parse(r#"{"eth_call": -1, "a": "b", "c": 1.5, "d": 2}"#, "costs.json");
         let paths: Vec<&str> = findings.iter().map(|finding| finding.path.as_str()).collect();
         assert_eq!(paths, ["costs.json: eth_call", "costs.json: a", "costs.json: c"]);
         assert_eq!((costs.cost("eth_call"), costs.cost("d")), (MethodCosts::builtin().cost("eth_call"), 2));
@@ -119,7 +124,14 @@ mod tests {
     #[test]
     fn heavier_methods_cost_more() {
         let costs = MethodCosts::builtin();
-        let order = ["eth_chainId", "eth_blockNumber", "eth_call", "eth_getLogs", "trace_block", "debug_traceBlockByNumber"];
+        let order = [
+            "eth_chainId",
+            "eth_blockNumber",
+            "eth_call",
+            "eth_getLogs",
+            "trace_block",
+            "debug_traceBlockByNumber",
+        ];
         assert!(order.is_sorted_by_key(|method| costs.cost(method)));
         assert_eq!(costs.cost("eth_call"), 26);
     }

@@ -26,6 +26,12 @@ impl Options {
         self
     }
 
+    /// As if `--settings=<path>` had been given.
+    pub fn with_settings_file(mut self, path: impl Into<PathBuf>) -> Self {
+        self.settings_file = Some(path.into());
+        self
+    }
+
     /// The file named by `--settings`.
     pub fn settings_file(&self) -> Option<&Path> {
         self.settings_file.as_deref()
@@ -75,10 +81,10 @@ fn flag(setting: &Setting) -> Arg {
     if setting.name == "PROXY_MAX_RETRIES" {
         arg = arg.alias("proxy-max-retries");
     }
-    match setting.kind {
-        Kind::Bool => arg.num_args(0..=1).require_equals(true).default_missing_value("true"),
-        _ => arg.allow_hyphen_values(true),
+    if setting.kind == Kind::Bool {
+        return arg.num_args(0..=1).require_equals(true).default_missing_value("true");
     }
+    arg.allow_hyphen_values(true)
 }
 
 fn help(setting: &Setting) -> String {
@@ -177,6 +183,7 @@ mod tests {
     #[test]
     fn every_setting_has_a_flag_and_help_names_its_variable() {
         let help = Options::augment_args(Command::new("x")).render_long_help().to_string();
+        let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
         for setting in SETTINGS {
             assert!(help.contains(&format!("--{}", setting.flag)), "{}", setting.flag);
             assert!(help.contains(&format!("[env: {}]", setting.name)), "{}", setting.name);

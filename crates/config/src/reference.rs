@@ -19,8 +19,10 @@ pub enum FieldKind {
     Count,
     /// Whole seconds, at least 1, at most 366 days.
     Seconds,
-    /// A number above `above` (excluded), and below or at `below`, in words for the page.
-    Number { range: &'static str },
+    /// A number; its range in words.
+    Number {
+        range: &'static str,
+    },
     /// Strings by header name.
     Headers,
     /// An object with the fields whose path begins with this one's.

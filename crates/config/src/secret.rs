@@ -41,7 +41,8 @@ impl SecretUrl {
     /// Parses `text` and insists on one of `schemes` and on a host. The error quotes nothing of the text.
     pub fn parse(text: &str, schemes: &[&str]) -> Result<Self, String> {
         let url = Url::parse(text.trim()).map_err(|error| format!("not a URL: {error}"))?;
-        if !schemes.contains(&url.scheme()) {
+        // `Url` forgives `http:host`; what the slashes are missing from may be no URL but a key.
+        if !schemes.contains(&url.scheme()) || !text.contains("://") {
             return Err(format!("must start with {}", alternatives(schemes)));
         }
         if url.host_str().is_none_or(str::is_empty) {
@@ -132,7 +133,8 @@ fn base64(bytes: &[u8]) -> String {
     const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);
     for chunk in bytes.chunks(3) {
-        let group = (0..3).fold(0u32, |group, at| group << 8 | u32::from(chunk.get(at).copied().unwrap_or(0)));
+        let group =
+            (0..3).fold(0u32, |group, at| group << 8 | u32::from(chunk.get(at).copied().unwrap_or(0)));
         for at in 0..4 {
             let sextet = (group >> (18 - 6 * at) & 63) as usize;
             out.push(if at <= chunk.len() { char::from(ALPHABET[sextet]) } else { '=' });
@@ -165,6 +167,7 @@ mod tests {
         };
         check("wss://KEY.example", "must start with http:// or https://");
         check("KEY:443", "must start with http:// or https://");
+        check("http:KEY", "must start with http:// or https://");
         check("KEY", "not a URL: relative URL without a base");
         check("http://", "not a URL: empty host");
         check("https://host:99999/KEY", "not a URL: invalid port number");
@@ -173,10 +176,7 @@ mod tests {
     #[test]
     fn parts_for_the_request_line() {
         let url = SecretUrl::parse("https://h.example/v2/a?b=c#d", HTTP).unwrap();
-        assert_eq!(
-            (url.host(), url.port(), url.path_and_query().expose()),
-            ("h.example", 443, "/v2/a?b=c")
-        );
+        assert_eq!((url.host(), url.port(), url.path_and_query().expose()), ("h.example", 443, "/v2/a?b=c"));
     }
 
     // The vectors of RFC 7617 §2 and RFC 4648 §10.
@@ -190,9 +190,14 @@ mod tests {
             Some("Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==".to_owned())
         );
         assert_eq!(auth("http://h/"), None);
-        for (plain, coded) in
-            [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg=="), ("foobar", "Zm9vYmFy")]
-        {
+        for (plain, coded) in [
+            ("", ""),
+            ("f", "Zg=="),
+            ("fo", "Zm8="),
+            ("foo", "Zm9v"),
+            ("foob", "Zm9vYg=="),
+            ("foobar", "Zm9vYmFy"),
+        ] {
             assert_eq!(base64(plain.as_bytes()), coded);
         }
         assert_eq!(percent_decoded("a%2Fb%zz%+1%"), b"a/b%zz%+1%");

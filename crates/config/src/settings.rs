@@ -1,14 +1,18 @@
 //! Every setting: its names, its type, its default, its meaning. One table from which the flags, the
 //! reader, the reference page and `.env.example` are made; decides nothing about where a value comes from.
 
+mod choice;
+mod network;
 mod value;
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::secret::{Secret, SecretUrl};
+pub use choice::{DegradedMode, FlagsProvider, LogFormat, LogLevel, Selection, StoreBackend};
+pub use network::Network;
+pub use value::Kind;
 use value::Value;
-pub use value::{DegradedMode, FlagsProvider, Kind, LogFormat, LogLevel, Network, Selection, StoreBackend};
 
 /// Whether the predecessor had the setting. What it had is read as leniently as it was there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,7 +86,10 @@ macro_rules! settings {
 
 fn read_one<T: Value>(source: &mut impl Source, setting: &Setting) -> T {
     let default = || T::parse(setting.default, setting.kind).expect("a test reads every default");
-    match source.text(setting).map(|text| T::parse(text.trim(), setting.kind)) {
+    // A password may begin or end with a blank, nothing else means one.
+    let as_meant =
+        |text: &str| -> String { if setting.kind == Kind::Secret { text } else { text.trim() }.to_owned() };
+    match source.text(setting).map(as_meant).map(|text| T::parse(&text, setting.kind)) {
         None => default(),
         Some(Ok(value)) => value,
         Some(Err(message)) => {
@@ -99,8 +106,18 @@ const DELAY: Kind = Kind::Seconds { min_ms: 0 };
 const INTERVAL: Kind = Kind::Seconds { min_ms: 1 };
 const HTTP: Kind = Kind::Url(&["http", "https"]);
 const VALKEY: Kind = Kind::Url(&[
-    "redis", "rediss", "redis-sentinel", "rediss-sentinel", "redis-cluster", "rediss-cluster",
-    "valkey", "valkeys", "valkey-sentinel", "valkeys-sentinel", "valkey-cluster", "valkeys-cluster",
+    "redis",
+    "rediss",
+    "redis-sentinel",
+    "rediss-sentinel",
+    "redis-cluster",
+    "rediss-cluster",
+    "valkey",
+    "valkeys",
+    "valkey-sentinel",
+    "valkeys-sentinel",
+    "valkey-cluster",
+    "valkeys-cluster",
 ]);
 
 settings! {

@@ -68,7 +68,11 @@ impl Account {
 }
 
 /// Keeps the first value; the path of the first where `value` differs from it.
-fn first_or_same<T: Clone + PartialEq>(first: &mut Option<(String, T)>, path: &str, value: &T) -> Option<String> {
+fn first_or_same<T: Clone + PartialEq>(
+    first: &mut Option<(String, T)>,
+    path: &str,
+    value: &T,
+) -> Option<String> {
     match first {
         Some((other, kept)) => (kept != value).then(|| other.clone()),
         None => {

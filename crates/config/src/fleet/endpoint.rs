@@ -4,23 +4,22 @@
 use http::{HeaderName, HeaderValue};
 
 use super::fields::Fields;
-use super::{EndpointConfig, LearningConfig, Role, last_of_each, limits};
+use super::{EndpointConfig, Role, last_of_each, limits, members_or_error};
 use crate::finding::{Finding, did_you_mean, quoted};
 use crate::interpolate::{self, Sources};
 use crate::json::Node;
 use crate::secret::{Secret, SecretUrl};
 
 /// Reads the endpoint `id` of `chain`.
-pub(super) fn read(chain: &str, id: &str, node: &Node, sources: Sources<'_>, findings: &mut Vec<Finding>) -> EndpointConfig {
+pub(super) fn read(
+    chain: &str,
+    id: &str,
+    node: &Node,
+    sources: Sources<'_>,
+    findings: &mut Vec<Finding>,
+) -> EndpointConfig {
     let path = format!("{chain}.{id}");
-    let members: &[(String, Node)] = match node {
-        Node::Object(members) => members,
-        Node::Null => &[],
-        other => {
-            findings.push(Finding::error(&path, format!("must be an object, not {}", other.kind())));
-            &[]
-        }
-    };
+    let members = members_or_error(node, &path, "an object", findings);
     let fields = Fields::read(&path, "", members, findings);
     Reader { fields, sources, findings, disabled: None }.endpoint(chain, id, &path)
 }
@@ -58,7 +57,7 @@ impl<'n> Reader<'_, 'n> {
             max_block_range: self.max_block_range(),
             recovery: self.block("rate_limit_recovery", limits::recovery).flatten(),
             capacity: self.block("capacity", limits::capacity).unwrap_or_default(),
-            learning: self.block("capacity_learning", limits::learning).unwrap_or_else(LearningConfig::default),
+            learning: self.block("capacity_learning", limits::learning).unwrap_or_default(),
             disabled: self.disabled,
         }
     }
@@ -147,16 +146,10 @@ impl<'n> Reader<'_, 'n> {
     }
 
     fn headers(&mut self) -> Vec<(HeaderName, Secret)> {
-        let members: &'n [(String, Node)] = match self.fields.get("headers") {
-            None => return Vec::new(),
-            Some(Node::Object(members)) => members,
-            Some(other) => {
-                let message = format!("must be an object of strings, not {}", other.kind());
-                self.findings.push(Finding::error(self.fields.path("headers"), message));
-                return Vec::new();
-            }
-        };
-        let unique = last_of_each(members, &self.fields.path("headers"), "header", self.findings);
+        let Some(node) = self.fields.get("headers") else { return Vec::new() };
+        let path = self.fields.path("headers");
+        let members = members_or_error(node, &path, "an object of strings", self.findings);
+        let unique = last_of_each(members, &path, "header", self.findings);
         let mut headers: Vec<(HeaderName, Secret)> = Vec::new();
         for (name, node) in unique {
             if let Some((name, value)) = self.header(name, node) {

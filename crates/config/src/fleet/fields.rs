@@ -16,7 +16,12 @@ pub(super) struct Fields<'n> {
 impl<'n> Fields<'n> {
     /// Takes the members of the object at `path`; `block` is the block's name in the reference, blank for
     /// an endpoint itself.
-    pub(super) fn read(path: &str, block: &str, members: &'n [(String, Node)], findings: &mut Vec<Finding>) -> Self {
+    pub(super) fn read(
+        path: &str,
+        block: &str,
+        members: &'n [(String, Node)],
+        findings: &mut Vec<Finding>,
+    ) -> Self {
         let known = field_names(block);
         let mut by_name = BTreeMap::new();
         for (key, node) in members {

@@ -94,16 +94,20 @@ type Bad = (String, String);
 /// Reads `capacity`, an object or a list of them. Items that cannot be used are dropped, those of one
 /// window become one.
 pub(super) fn capacity(path: &str, node: &Node, findings: &mut Vec<Finding>) -> Vec<Capacity> {
-    let items: Vec<(String, &Node)> = match node {
-        Node::List(items) => items.iter().enumerate().map(|(at, item)| (format!("{path}[{at}]"), item)).collect(),
-        single => vec![(path.to_owned(), single)],
+    let items: Vec<(String, &Node)> = if let Node::List(items) = node {
+        items.iter().enumerate().map(|(at, item)| (format!("{path}[{at}]"), item)).collect()
+    } else {
+        vec![(path.to_owned(), node)]
     };
     let mut all: Vec<Capacity> = Vec::new();
     for (path, item) in items {
         let Some(one) = block(&path, "capacity", item, findings, capacity_item) else { continue };
         match all.iter_mut().find(|other| other.window == one.window) {
             Some(other) => {
-                findings.push(Finding::warning(path, "a second ceiling for the same window; the lower numbers count"));
+                findings.push(Finding::warning(
+                    path,
+                    "a second ceiling for the same window; the lower numbers count",
+                ));
                 *other = lower(*other, one);
             }
             None => all.push(one),
@@ -172,10 +176,14 @@ fn mode(fields: &Fields<'_>) -> Result<LearningMode, Bad> {
 /// Reads `rate_limit_recovery`. A field that is 0 keeps its default, as it did for the predecessor.
 pub(super) fn recovery(path: &str, node: &Node, findings: &mut Vec<Finding>) -> Option<RecoveryConfig> {
     let mut zeros = Vec::new();
-    let recovery = block(path, "rate_limit_recovery", node, findings, |fields| recovery_fields(fields, &mut zeros))?;
+    let recovery =
+        block(path, "rate_limit_recovery", node, findings, |fields| recovery_fields(fields, &mut zeros))?;
     findings.extend(zeros.into_iter().map(|path| Finding::warning(path, "0 keeps the default")));
     if recovery.max_backoff < recovery.initial_backoff {
-        findings.push(Finding::warning(path, "max_backoff is below initial_backoff, which therefore never applies"));
+        findings.push(Finding::warning(
+            path,
+            "max_backoff is below initial_backoff, which therefore never applies",
+        ));
     }
     Some(recovery)
 }
@@ -229,11 +237,14 @@ fn block<T>(
     findings: &mut Vec<Finding>,
     read: impl FnOnce(&Fields<'_>) -> Result<T, Bad>,
 ) -> Option<T> {
-    let result = match node {
-        Node::Object(members) => read(&Fields::read(path, name, members, findings)),
-        other => Err((path.to_owned(), format!("must be an object, not {}", other.kind()))),
-    };
-    result.map_err(|(at, why)| findings.push(Finding::warning(at, format!("{why}; the whole block is dropped")))).ok()
+    let members = node.members("an object").map_err(|why| (path.to_owned(), why));
+    match members.and_then(|members| read(&Fields::read(path, name, members, findings))) {
+        Ok(block) => Some(block),
+        Err((at, why)) => {
+            findings.push(Finding::warning(at, format!("{why}; the whole block is dropped")));
+            None
+        }
+    }
 }
 
 /// A whole number from 1 to `largest`.
@@ -241,17 +252,13 @@ fn whole(fields: &Fields<'_>, name: &str, largest: i128) -> Result<Option<u64>, 
     let Some(node) = fields.get(name) else { return Ok(None) };
     let bad = |why: String| Err((fields.path(name), why));
     match node.whole() {
-        None => bad(format!("must be a whole number, not {}", describe(node))),
+        None => bad(format!(
+            "must be a whole number, not {}",
+            if let Node::Float(number) = node { number.to_string() } else { node.kind().to_owned() }
+        )),
         Some(number) if number < 1 => bad(format!("{number} is below the least value, 1")),
         Some(number) if number > largest => bad(format!("{number} is above the largest value, {largest}")),
         Some(number) => Ok(u64::try_from(number).ok()),
-    }
-}
-
-fn describe(node: &Node) -> String {
-    match node {
-        Node::Float(number) => number.to_string(),
-        other => other.kind().to_owned(),
     }
 }
 
