@@ -89,6 +89,15 @@ pub struct OutputItem {
 }
 
 impl Line<'_> {
+    /// The body's bytes, base64 undone; `None` if they are no base64.
+    pub fn bytes(&self) -> Option<Cow<'_, [u8]>> {
+        let body = self.body.as_deref().unwrap_or_default();
+        match self.body_encoding.as_deref() {
+            Some("base64") => from_base64(body).map(Cow::Owned),
+            _ => Some(Cow::Borrowed(body.as_bytes())),
+        }
+    }
+
     /// The headers that are valid.
     pub fn header_map(&self) -> HeaderMap {
         let mut map = HeaderMap::new();
@@ -189,4 +198,27 @@ fn raw_id(body: &[u8], span: Option<std::ops::Range<usize>>) -> Box<RawValue> {
 
 fn seconds(judgement: Judgement) -> Option<f64> {
     judgement.wait.map(|wait| wait.as_secs_f64())
+}
+
+/// RFC 4648, either alphabet, white space and padding ignored.
+fn from_base64(text: &str) -> Option<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(text.len() * 3 / 4);
+    let (mut bits, mut held) = (0u32, 0u32);
+    for symbol in text.bytes().filter(|byte| !byte.is_ascii_whitespace() && *byte != b'=') {
+        let value = match symbol {
+            b'A'..=b'Z' => symbol - b'A',
+            b'a'..=b'z' => symbol - b'a' + 26,
+            b'0'..=b'9' => symbol - b'0' + 52,
+            b'+' | b'-' => 62,
+            b'/' | b'_' => 63,
+            _ => return None,
+        };
+        (bits, held) = (bits << 6 | u32::from(value), held + 6);
+        if held >= 8 {
+            held -= 8;
+            bytes.push((bits >> held) as u8);
+            bits &= (1 << held) - 1;
+        }
+    }
+    Some(bytes)
 }
