@@ -2,7 +2,10 @@
 //! are measured at different moments, so they are compared as of one moment, at the chain's observed pace; with a
 //! pace, rounding forgives one block. It excludes nobody: the caller compares the lag with its setting. Pure.
 
-/// Blocks measured this soon after each other say nothing about the pace (milliseconds).
+/// A pace is told by this many blocks, or by this long (milliseconds): less would be chance.
+const BLOCKS_FOR_A_PACE: u64 = 5;
+const TIME_FOR_A_PACE_MS: u64 = 20_000;
+/// However many blocks: this soon (milliseconds) they tell of a node that catches up.
 const SHORTEST_PACE_MS: u64 = 1_000;
 
 /// The highest block that two endpoints have reached; with one endpoint, its own.
@@ -10,7 +13,7 @@ pub fn agreed_head(blocks: impl IntoIterator<Item = u64>) -> Option<u64> {
     let mut best: Option<u64> = None;
     let mut second: Option<u64> = None;
     for block in blocks {
-        if best.is_none_or(|best| block >= best) {
+        if best.is_none_or(|best| block > best) {
             second = best.replace(block);
         } else if second.is_none_or(|second| block > second) {
             second = Some(block);
@@ -30,7 +33,9 @@ pub struct Heads {
 struct Seen {
     block: u64,
     at: u64,
-    /// Blocks per millisecond between the last two measures.
+    /// Where the next pace is counted from: a block and its time.
+    since: (u64, u64),
+    /// Blocks per millisecond.
     pace: Option<f64>,
 }
 
@@ -44,19 +49,10 @@ impl Heads {
     /// The endpoint at `place` told its newest block, by a probe or in passing. Places out of range are ignored.
     pub fn observe(&mut self, place: usize, block: u64, now: u64) {
         let Some(slot) = self.seen.get_mut(place) else { return };
-        let Some(before) = *slot else {
-            *slot = Some(Seen { block, at: now, pace: None });
-            return;
-        };
-        let elapsed = now.saturating_sub(before.at);
-        let pace = match block.checked_sub(before.block) {
-            Some(gained) if elapsed >= SHORTEST_PACE_MS => Some(gained as f64 / elapsed as f64),
-            Some(_) | None => before.pace,
-        };
-        // A measure that is too near to tell the pace must not move the moment that the pace counts from.
-        if elapsed >= SHORTEST_PACE_MS || block != before.block {
-            *slot = Some(Seen { block, at: now, pace });
-        }
+        *slot = Some(match *slot {
+            None => Seen { block, at: now, since: (block, now), pace: None },
+            Some(before) => before.moved_to(block, now),
+        });
     }
 
     /// The endpoint at `place` is out of service, or gone: its block counts no more.
@@ -98,15 +94,30 @@ impl Heads {
         now.saturating_sub(seen.at) < self.fresh_for_ms
     }
 
-    /// The chain's pace: the lower median, so that neither a node that catches up nor one that hangs decides.
+    /// The chain's pace: the lower median, so that neither a node that catches up nor one that hangs decides;
+    /// none while only one endpoint tells one.
     fn pace(&self, now: u64) -> f64 {
         let mut paces: Vec<f64> = self.fresh(now).filter_map(|seen| seen.pace).collect();
         paces.sort_by(f64::total_cmp);
-        paces.get(paces.len().saturating_sub(1) / 2).copied().unwrap_or(0.0)
+        if paces.len() < 2 { 0.0 } else { paces[(paces.len() - 1) / 2] }
     }
 }
 
 impl Seen {
+    fn moved_to(self, block: u64, now: u64) -> Self {
+        let (from, began) = self.since;
+        let elapsed = now.saturating_sub(began);
+        let Some(gained) = block.checked_sub(from) else {
+            // The chain, or the node behind a balancer, went back: count from here.
+            return Self { block, at: now, since: (block, now), pace: self.pace };
+        };
+        let enough = gained >= BLOCKS_FOR_A_PACE && elapsed >= SHORTEST_PACE_MS;
+        if enough || elapsed >= TIME_FOR_A_PACE_MS {
+            return Self { block, at: now, since: (block, now), pace: Some(gained as f64 / elapsed as f64) };
+        }
+        Self { block, at: now, ..self }
+    }
+
     fn expected(&self, now: u64, pace: f64, round: fn(f64) -> f64) -> u64 {
         let gained = round(pace * now.saturating_sub(self.at) as f64);
         // The cast saturates.
@@ -178,6 +189,44 @@ mod tests {
         let lags = lags(&heads, 80_000);
         assert!(lags[0] <= Some(1) && lags[1] <= Some(1), "{lags:?}");
         assert!(lags[2] >= Some(190), "the one that hangs is found: {lags:?}");
+    }
+
+    // Kills: rounding an endpoint's own expected block down, which finds everybody one behind at times.
+    #[test]
+    fn half_a_block_is_not_behind() {
+        let mut heads = heads(&[100, 100, 100]);
+        for (place, now) in [(0, 21_000), (1, 22_000), (2, 22_000)] {
+            heads.observe(place, 100 + (now - 1_000) / 2_000, now);
+        }
+        heads.observe(1, 111, 23_000);
+        heads.observe(2, 111, 23_000);
+        heads.observe(0, 110, 22_000);
+        assert_eq!(heads.lag(0, 23_000), Some(0));
+    }
+
+    // Kills: taking two measures a moment apart for the chain's pace (one block in a second is no pace of one per
+    // second), and never finding one where blocks are told all the time.
+    #[test]
+    fn a_pace_takes_time_or_blocks() {
+        let dense = |every: u64, until: u64| {
+            let mut heads = Heads::new(2, 1_000_000);
+            for now in (0..=until).step_by(100) {
+                heads.observe(0, 1_000 + now / every, now);
+                heads.observe(1, 1_000 + now / every, now);
+            }
+            heads.pace(until) * 1_000.0
+        };
+        assert_eq!(dense(12_000, 13_000), 0.0);
+        assert_eq!(dense(250, 900), 0.0);
+        assert!((3.0..=5.0).contains(&dense(250, 5_000)));
+        assert!((0.04..=0.1).contains(&dense(12_000, 61_000)));
+    }
+
+    #[test]
+    fn one_endpoint_alone_tells_no_pace() {
+        let mut heads = heads(&[100, 100]);
+        heads.observe(0, 10_000, 21_000);
+        assert_eq!(heads.pace(21_000), 0.0);
     }
 
     #[test]

@@ -84,11 +84,13 @@ impl<K: Copy + Ord + Hash> Schedule<K> {
         let wanted: Vec<K> = interleaved(chains).collect();
         let keep: HashSet<K> = wanted.iter().copied().collect();
         self.targets.retain(|key, _| keep.contains(key));
-        self.in_flight.retain(|key, _| keep.contains(key));
         for key in wanted {
             if let Entry::Vacant(newcomer) = self.targets.entry(key) {
                 newcomer.insert(Target { waiting: None, seen: false });
-                self.enqueue(key, now);
+                // One that left and is back may still be in flight; the end of that probe gives it its turn.
+                if !self.in_flight.contains_key(&key) {
+                    self.enqueue(key, now);
+                }
             }
         }
         self.unseen = self.targets.values().filter(|target| !target.seen).count();

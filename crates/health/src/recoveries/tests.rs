@@ -18,6 +18,8 @@ struct Faults {
     failed_writes: u32,
     failed_reads: u32,
     claimed_elsewhere: u32,
+    /// Reads that show every account as it was when its probe was due.
+    stale_reads: u32,
 }
 
 /// Accounts in memory, of a provider that limits until `free_from`.
@@ -83,6 +85,13 @@ impl Accounts for Fleet {
             return None;
         }
         let records = self.records.lock().expect("no panic while held");
+        let stale = Record { parked_until: 1, next_probe: 1, changed_at: 1, ..Record::default() };
+        let answered = !self.probes.lock().expect("no panic while held").is_empty();
+        if answered && self.fault(|faults| &mut faults.stale_reads) {
+            return Some(
+                records.keys().map(|id| Parked { id: *id, record: stale, policy: self.policy }).collect(),
+            );
+        }
         let parked = records.iter().filter(|(_, record)| record.in_episode());
         Some(parked.map(|(id, record)| Parked { id: *id, record: *record, policy: self.policy }).collect())
     }
@@ -174,6 +183,20 @@ async fn whatever_goes_wrong_the_account_is_back() {
     check("a write fails", Faults { failed_writes: 1, ..none() }, 2_000).await;
     check("reads fail", Faults { failed_reads: 3, ..none() }, 4_000).await;
     check("another process probed and died", Faults { claimed_elsewhere: 15, ..none() }, 16_500).await;
+}
+
+// Kills: repeating at once what has just failed, or what a view that lags behind still shows as due.
+#[tokio::test(start_paused = true)]
+async fn a_store_that_fails_or_lags_does_not_make_it_hammer_the_provider() {
+    let check = async |faults, most: usize| {
+        let (fleet, _driver) = fleet(0, faults);
+        fleet.hit("a");
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        let probes = fleet.probes.lock().expect("no panic while held").clone();
+        assert!((1..=most).contains(&probes.len()), "{probes:?}");
+    };
+    check(Faults { failed_writes: 1_000, ..Faults::default() }, 6).await;
+    check(Faults { stale_reads: 1, ..Faults::default() }, 1).await;
 }
 
 #[tokio::test(start_paused = true)]

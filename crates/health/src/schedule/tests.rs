@@ -154,6 +154,9 @@ fn suspicion_brings_a_probe_forward_and_never_puts_it_off() {
     assert_eq!(schedule.wake_at(), Some(1_500));
     assert_eq!(schedule.next(1_500, &mut rng), [1]);
     schedule.suspect(9, 1_500);
+    // The turn that was brought forward is not taken again at its old time.
+    schedule.done(1, Standing::Good, 1_510, &mut rng);
+    assert!(schedule.next(20_000, &mut rng).is_empty());
 }
 
 #[test]
@@ -170,6 +173,18 @@ fn a_reload_keeps_turns_and_probes_newcomers_at_once() {
     let begun = run(&mut schedule, 100_000, 5, Standing::Good);
     assert!(begun.iter().all(|(_, key)| [1, 3].contains(key)));
     assert!((9_000..=11_000).contains(&begun.iter().find(|(_, key)| *key == 1).expect("kept").0));
+}
+
+#[test]
+fn a_target_that_leaves_and_comes_back_is_not_probed_twice_at_a_time() {
+    let mut schedule = one(SETTINGS);
+    let mut rng = rng();
+    assert_eq!(schedule.next(0, &mut rng), [1]);
+    schedule.retarget(&[vec![]], 10);
+    schedule.retarget(&[vec![1]], 20);
+    assert!(schedule.next(20, &mut rng).is_empty());
+    schedule.done(1, Standing::Bad, 30, &mut rng);
+    assert!(schedule.wake_at().is_some_and(|due| due <= 11_030));
 }
 
 proptest! {

@@ -164,6 +164,11 @@ fn failures_that_are_no_trial_leave_the_trial_alone() {
     tracker.failed(995, 5_900);
     assert_eq!(tracker.view(5_900).trial_due, Some(6_000));
     assert_eq!(tracker.view(5_900).failed_at, 5_900);
+    assert!(tracker.take_trial(6_000));
+    tracker.failed(995, 6_010);
+    assert_eq!(tracker.view(6_010).trial_due, Some(11_000), "the trial is still out");
+    tracker.failed(6_000, 6_020);
+    assert_eq!(tracker.view(6_020).trial_due, Some(16_020));
 }
 
 #[test]
