@@ -39,7 +39,14 @@ impl Finding {
 
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.path, self.message)
+        // Names come out of a file: none of them may begin a line of its own in a log.
+        for c in self.path.chars() {
+            match c.is_control() {
+                true => write!(f, "{}", c.escape_default())?,
+                false => write!(f, "{c}")?,
+            }
+        }
+        write!(f, ": {}", self.message)
     }
 }
 
@@ -103,6 +110,11 @@ mod tests {
         check("backup", None);
         check("", None);
         check(&"p".repeat(100_000), None);
+    }
+
+    #[test]
+    fn a_path_stays_on_its_line() {
+        assert_eq!(Finding::error("a\nb\u{1b}.é", "x").to_string(), "a\\nb\\u{1b}.é: x");
     }
 
     #[test]

@@ -83,7 +83,14 @@ impl Source for Layers {
 fn severity(setting: &Setting, ruling: &Ruling) -> Severity {
     let measured = match setting.kind {
         Kind::Bool | Kind::Int { .. } | Kind::Seconds { .. } | Kind::Millis { .. } | Kind::Bytes => true,
-        Kind::Text | Kind::Choice(_) | Kind::Path | Kind::Secret | Kind::Url(_) | Kind::Networks => false,
+        Kind::Text
+        | Kind::Header
+        | Kind::Name
+        | Kind::Choice(_)
+        | Kind::Path
+        | Kind::Secret
+        | Kind::Url(_)
+        | Kind::Networks => false,
     };
     let lenient = match ruling.layer == FLAG {
         true => measured && ruling.text.trim().parse::<i128>().is_ok() || setting.name == "LOG_LEVEL",
@@ -142,8 +149,8 @@ fn file_texts(name: &str, text: &str, findings: &mut Vec<Finding>) -> BTreeMap<&
             // The error's own text would quote the line, and there may be a password in it.
             let at = error.span().map_or(0, |span| span.start.min(text.len()));
             let (line, column) = line_and_column(text, at);
-            findings
-                .push(Finding::error(name, format!("{} at line {line} column {column}", error.message())));
+            let message = error.message().replace('\n', ": ");
+            findings.push(Finding::error(name, format!("{message} at line {line} column {column}")));
             return BTreeMap::new();
         }
     };

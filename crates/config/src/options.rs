@@ -2,6 +2,7 @@
 //! given. Decides nothing: a flag's text is read and judged where all the layers are.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -32,6 +33,16 @@ impl Options {
         self
     }
 
+    /// The arguments with a second dash before every flag of ours that has one: Go's `flag`, which the
+    /// predecessor read its command line with, takes both.
+    pub fn double_dashed(args: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
+        let ours = |arg: &str| {
+            let name = arg.strip_prefix('-')?.split('=').next()?;
+            SETTINGS.iter().any(|setting| setting.flag == name).then(|| format!("-{arg}").into())
+        };
+        args.into_iter().map(|arg| arg.to_str().and_then(ours).unwrap_or(arg)).collect()
+    }
+
     /// The file named by `--settings`.
     pub fn settings_file(&self) -> Option<&Path> {
         self.settings_file.as_deref()
@@ -59,7 +70,7 @@ impl Args for Options {
             .value_name("FILE")
             .value_parser(clap::value_parser!(PathBuf))
             .help("Settings as TOML, keys named as the variables in lower case [default: headgate.toml, if there is one]")
-            .help_heading("Settings: Files");
+            .help_heading("Files");
         SETTINGS.iter().fold(command.arg(file), |command, setting| command.arg(flag(setting)))
     }
 
@@ -76,8 +87,7 @@ fn flag(setting: &Setting) -> Arg {
         .overrides_with(setting.name)
         .value_name(value_name(setting.kind))
         .help(help(setting))
-        .help_heading(heading(setting.section))
-        .hide_possible_values(true);
+        .help_heading(setting.section);
     if setting.name == "PROXY_MAX_RETRIES" {
         arg = arg.alias("proxy-max-retries");
     }
@@ -97,13 +107,6 @@ fn help(setting: &Setting) -> String {
     format!("{first}{} [env: {}]{default}", chars.as_str(), setting.name)
 }
 
-fn heading(section: &'static str) -> &'static str {
-    match section {
-        "Files" => "Settings: Files",
-        other => other,
-    }
-}
-
 fn value_name(kind: Kind) -> &'static str {
     match kind {
         Kind::Bool => "BOOL",
@@ -111,7 +114,7 @@ fn value_name(kind: Kind) -> &'static str {
         Kind::Seconds { .. } => "SECONDS",
         Kind::Millis { .. } => "MILLISECONDS",
         Kind::Bytes => "BYTES",
-        Kind::Text => "TEXT",
+        Kind::Text | Kind::Header | Kind::Name => "TEXT",
         Kind::Choice(_) => "WORD",
         Kind::Path => "FILE",
         Kind::Secret => "SECRET",
@@ -172,6 +175,14 @@ mod tests {
         check(&["--valkey-pass=007"], "VALKEY_PASS", Some("007"));
         check(&["--valkey-pass=-x=y"], "VALKEY_PASS", Some("-x=y"));
         check(&[], "SERVER_PORT", None);
+    }
+
+    #[test]
+    fn one_dash_is_as_good_as_two() {
+        let args = ["x", "-server-port=1", "-metrics-enabled", "--log-level", "-v", "-", "-server-prt=1"];
+        let expected =
+            ["x", "--server-port=1", "--metrics-enabled", "--log-level", "-v", "-", "-server-prt=1"];
+        assert_eq!(Options::double_dashed(args.map(OsString::from)), expected.map(OsString::from));
     }
 
     #[test]

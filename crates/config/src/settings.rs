@@ -151,10 +151,10 @@ settings! {
         New expose_routing: bool = "false", "EXPOSE_ROUTING" "expose-routing", Kind::Bool,
             "answers carry X-Headgate-Endpoint and X-Headgate-Attempts";
         Kept cors_headers: String = "Accept, Authorization, Content-Type, Origin, X-Requested-With",
-            "CORS_HEADERS" "cors-headers", Kind::Text, "Access-Control-Allow-Headers";
-        Kept cors_methods: String = "GET, POST, OPTIONS", "CORS_METHODS" "cors-methods", Kind::Text,
+            "CORS_HEADERS" "cors-headers", Kind::Header, "Access-Control-Allow-Headers";
+        Kept cors_methods: String = "GET, POST, OPTIONS", "CORS_METHODS" "cors-methods", Kind::Header,
             "Access-Control-Allow-Methods";
-        Kept cors_origin: String = "*", "CORS_ORIGIN" "cors-origin", Kind::Text,
+        Kept cors_origin: String = "*", "CORS_ORIGIN" "cors-origin", Kind::Header,
             "Access-Control-Allow-Origin, one value, sent as it is";
     }
     "Routing" {
@@ -254,7 +254,7 @@ settings! {
             "Valkey's certificate is not checked";
         New valkey_ca_file: Option<PathBuf> = "", "VALKEY_CA_FILE" "valkey-ca-file", Kind::Path,
             "certificate authorities for Valkey, PEM";
-        New valkey_key_prefix: String = "headgate", "VALKEY_KEY_PREFIX" "valkey-key-prefix", Kind::Text,
+        New valkey_key_prefix: String = "headgate", "VALKEY_KEY_PREFIX" "valkey-key-prefix", Kind::Name,
             "what every key begins with";
         New valkey_timeout_ms: Duration = "50", "VALKEY_TIMEOUT_MS" "valkey-timeout-ms", Kind::Millis { min_ms: 1 },
             "longest time of any command that somebody might wait for";

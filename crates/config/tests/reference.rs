@@ -46,6 +46,8 @@ fn values(kind: Kind) -> String {
         Kind::Millis { min_ms } => at_least(min_ms, "milliseconds"),
         Kind::Bytes => "bytes, or with `KiB`, `MiB`, `GiB`; above 0".to_owned(),
         Kind::Text => "text".to_owned(),
+        Kind::Header => "text, visible ASCII".to_owned(),
+        Kind::Name => "letters, digits, `-_.:`".to_owned(),
         Kind::Choice(words) => words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", "),
         Kind::Path => "path".to_owned(),
         Kind::Secret => "text, never printed".to_owned(),

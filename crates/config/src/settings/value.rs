@@ -27,6 +27,10 @@ pub enum Kind {
     /// Bytes, or an integer with `KiB`, `MiB` or `GiB`; at least 1.
     Bytes,
     Text,
+    /// Text that a header may have: visible ASCII and blanks.
+    Header,
+    /// Letters, digits and `-_.:`, at least one.
+    Name,
     /// One of these words, in any case.
     Choice(&'static [&'static str]),
     Path,
@@ -135,11 +139,18 @@ fn show_duration(duration: Duration) -> String {
 }
 
 impl Value for String {
-    fn parse(text: &str, _: Kind) -> Result<Self, String> {
-        match text.chars().any(char::is_control) {
-            true => Err("has control characters".to_owned()),
-            false => Ok(text.to_owned()),
+    fn parse(text: &str, kind: Kind) -> Result<Self, String> {
+        if kind == Kind::Header && !text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
+            return Err("has characters that no header may have".to_owned());
         }
+        let named = |c: char| c.is_ascii_alphanumeric() || "-_.:".contains(c);
+        if kind == Kind::Name && (text.is_empty() || !text.chars().all(named)) {
+            return Err("must have letters, digits and -_.: only".to_owned());
+        }
+        if text.chars().any(char::is_control) {
+            return Err("has control characters".to_owned());
+        }
+        Ok(text.to_owned())
     }
 
     fn show(&self) -> Option<String> {
@@ -277,6 +288,18 @@ mod tests {
             &[("0", Err("below the least value, 1ms")), ("1000ms", Ok(ms(1_000)))],
         );
         check(Kind::Millis { min_ms: 1 }, &[("50", Ok(ms(50))), ("2s", Ok(ms(2_000)))]);
+    }
+
+    #[test]
+    fn texts_fit_where_they_go() {
+        let text = |text: &str| Ok(text.to_owned());
+        check(Kind::Text, &[("ä", text("ä")), ("", text("")), ("a\nb", Err("has control characters"))]);
+        check(
+            Kind::Header,
+            &[("GET, POST", text("GET, POST")), ("ä", Err("has characters that no header may have"))],
+        );
+        let only = "must have letters, digits and -_.: only";
+        check(Kind::Name, &[("a-b_c.d:1", text("a-b_c.d:1")), ("a{b}", Err(only)), ("", Err(only))]);
     }
 
     #[test]
