@@ -219,7 +219,7 @@ mod tests {
         assert_eq!(dense(12_000, 13_000), 0.0);
         assert_eq!(dense(250, 900), 0.0);
         assert!((3.0..=5.0).contains(&dense(250, 5_000)));
-        assert!((0.04..=0.1).contains(&dense(12_000, 61_000)));
+        assert!((0.04..=0.1).contains(&dense(12_000, 45_000)));
     }
 
     #[test]

@@ -247,6 +247,9 @@ mod tests {
         let policy = Policy::default();
         let record = parked_by(&policy, Kind::Burst, 7_200);
         assert_eq!(waits(&policy, record, &[limited(Kind::Burst, 5), Probe::Clean]), [600.0, 5.0]);
+        let patient = block(30, 300, 10, 1, 3_600);
+        let record = parked_by(&patient, Kind::Burst, 7_200);
+        assert_eq!(waits(&patient, record, &[limited(Kind::Burst, 5), Probe::Clean]), [600.0, 30.0]);
     }
 
     #[test]

@@ -200,6 +200,14 @@ async fn a_store_that_fails_or_lags_does_not_make_it_hammer_the_provider() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_another_process_has_claimed_is_not_probed() {
+    let (fleet, _driver) = fleet(0, Faults { claimed_elsewhere: 1_000, ..Faults::default() });
+    fleet.hit("a");
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    assert!(fleet.probes.lock().expect("no panic while held").is_empty());
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_restarted_process_resumes_what_another_began() {
     let (fleet, driver) = fleet(0, Faults { hangs: 1, ..Faults::default() });
     fleet.hit("a");

@@ -50,6 +50,7 @@ fn no_more_are_in_flight_than_allowed() {
     let mut rng = rng();
     assert_eq!(schedule.next(0, &mut rng), [0, 1, 2]);
     assert!(schedule.next(1, &mut rng).is_empty());
+    assert_eq!(schedule.wake_at(), Some(11_000), "when the first of them is lost");
     schedule.done(1, Standing::Good, 2, &mut rng);
     assert_eq!(schedule.next(2, &mut rng), [3]);
     assert!(!schedule.first_pass_is_over());
@@ -144,7 +145,7 @@ fn a_lost_probe_is_given_up_and_repeated() {
 
 #[test]
 fn suspicion_brings_a_probe_forward_and_never_puts_it_off() {
-    let mut schedule = one(SETTINGS);
+    let mut schedule = one(Settings { concurrency: 1, ..SETTINGS });
     let mut rng = rng();
     schedule.next(0, &mut rng);
     schedule.done(1, Standing::Bad, 0, &mut rng);
