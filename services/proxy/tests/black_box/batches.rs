@@ -4,7 +4,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use simulator::{Answer, Behaviour, ItemFault, RpcError};
 
-use crate::harness::{World, call, calls, right};
+use crate::harness::{World, call, calls, right, soon};
 
 async fn broken_first(behaviour: Behaviour) -> World {
     World::build_unwatched().primary("a", behaviour).fallback("b", Behaviour::Healthy).start().await
@@ -108,7 +108,7 @@ async fn notifications_are_sent_and_not_answered() {
         let reply = world.client.post(body.clone()).await;
         assert!((200..300).contains(&reply.status) && reply.body.is_empty(), "{body}: {reply:?}");
     }
-    world["a"].in_flight(0).await;
+    soon(world["a"].in_flight(0)).await;
     let notes = world["a"].seen().iter().filter(|seen| seen.notification).count();
     assert_eq!((notes, world["b"].total()), (4, 0));
 }

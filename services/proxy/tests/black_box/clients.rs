@@ -1,15 +1,10 @@
 //! Clients that are slow or go away: a clean end, and never a mark against an endpoint.
 
-use std::time::Duration;
-
 use simulator::Behaviour;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::harness::{World, call};
-
-/// Longer than anything here takes.
-const PATIENCE: Duration = Duration::from_secs(20);
+use crate::harness::{World, call, soon};
 
 /// Writes these bytes and reads what comes back until the first pause after something came.
 pub(crate) async fn raw(world: &World, bytes: &[u8]) -> String {
@@ -17,7 +12,7 @@ pub(crate) async fn raw(world: &World, bytes: &[u8]) -> String {
     // The proxy may answer and close before it has read everything.
     let _ = stream.write_all(bytes).await;
     let mut answer = vec![0; 65_536];
-    let read = tokio::time::timeout(PATIENCE, stream.read(&mut answer)).await.expect("an answer in time");
+    let read = soon(stream.read(&mut answer)).await;
     answer.truncate(read.unwrap_or(0));
     String::from_utf8_lossy(&answer).into_owned()
 }
@@ -57,11 +52,14 @@ async fn a_vanishing_client_marks_nobody() {
     for _ in 0..10 {
         let mut stream = TcpStream::connect(world.proxy.address).await.expect("connects");
         stream.write_all((head_for(&body) + &body).as_bytes()).await.expect("writes");
-        tokio::select! { () = world["a"].in_flight(1) => {} () = world["b"].in_flight(1) => {} }
+        soon(async {
+            tokio::select! { () = world["a"].in_flight(1) => {} () = world["b"].in_flight(1) => {} }
+        })
+        .await;
         drop(stream);
         // Its attempt is given up with it.
-        world["a"].in_flight(0).await;
-        world["b"].in_flight(0).await;
+        soon(world["a"].in_flight(0)).await;
+        soon(world["b"].in_flight(0)).await;
     }
     for provider in world.providers() {
         provider.set(Behaviour::Healthy).expect("recovers");
@@ -96,8 +94,7 @@ async fn requests_in_a_row_on_one_connection_are_answered_in_order() {
     stream.write_all(requests.as_bytes()).await.expect("writes");
     let (mut answer, mut piece) = (String::new(), [0; 4096]);
     while answer.matches("HTTP/1.1 200").count() < 5 {
-        let read =
-            tokio::time::timeout(PATIENCE, stream.read(&mut piece)).await.expect("in time").expect("reads");
+        let read = soon(stream.read(&mut piece)).await.expect("reads");
         assert!(read > 0, "closed after {answer}");
         answer.push_str(&String::from_utf8_lossy(&piece[..read]));
     }

@@ -14,6 +14,8 @@ use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
 
+use super::soon;
+
 /// How many requests a volley keeps in flight.
 const CONCURRENCY: usize = 32;
 
@@ -57,6 +59,10 @@ impl Client {
 
     /// Sends a request and reads the whole answer.
     pub(crate) async fn send(&self, request: Request<Bytes>) -> Result<Reply, hyper::Error> {
+        soon(self.exchange(request)).await
+    }
+
+    async fn exchange(&self, request: Request<Bytes>) -> Result<Reply, hyper::Error> {
         let (response, sender) = self.open(request).await?;
         let (head, body) = response.into_parts();
         let body = body.collect().await?.to_bytes();

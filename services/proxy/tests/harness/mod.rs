@@ -9,3 +9,13 @@ pub(crate) use client::{Client, Reply, call, calls, right};
 pub(crate) use command::run;
 pub(crate) use proxy::Proxy;
 pub(crate) use world::{Builder, World};
+
+use std::time::Duration;
+
+/// Longer than anything here may take.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Waits for what must come. A test that hangs tells nothing.
+pub(crate) async fn soon<T>(awaited: impl Future<Output = T>) -> T {
+    tokio::time::timeout(PATIENCE, awaited).await.expect("comes within a minute")
+}

@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use serde_json::Value;
 use tokio::sync::oneshot;
 
-const START: Duration = Duration::from_secs(60);
+use super::command::wait;
+use super::soon;
 
 /// A `headgate-proxy` process. Dropped, it is killed; after a failure its log is printed.
 pub(crate) struct Proxy {
@@ -46,7 +46,7 @@ impl Proxy {
         let listening = follow(child.stderr.take().expect("piped"), Arc::clone(&log));
         let nowhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let mut proxy = Self { child, address: nowhere, metrics: nowhere, dir, log };
-        let told = tokio::time::timeout(START, listening).await.expect("listens in time");
+        let told = soon(listening).await;
         let Ok(told) = told else { panic!("ended before it listened: {:?}", proxy.child.wait()) };
         proxy.address = local(&told["addr"]);
         proxy.metrics = local(&told["metrics_addr"]);
@@ -59,9 +59,9 @@ impl Proxy {
         assert!(Command::new("/bin/sh").args(["-c", &kill]).status().expect("a shell").success());
     }
 
-    /// Waits until the process ends; its exit code.
+    /// Waits until the process ends; its exit code. One that does not end is killed, and has none.
     pub(crate) async fn ended(mut self) -> Option<i32> {
-        tokio::task::spawn_blocking(move || self.child.wait().expect("waits").code()).await.expect("no panic")
+        tokio::task::spawn_blocking(move || wait(&mut self.child)).await.expect("no panic")
     }
 
     /// Memory in use, in bytes.
