@@ -20,8 +20,8 @@ pub(crate) fn blamed(record: &Record, evidence: &Evidence<'_>, now: u64) -> Opti
     }
     let mut highest: Option<(usize, Height)> = None;
     for i in (0..record.spans.len()).filter(|i| proves(*i)) {
-        let height = Height::of(&record.spans[i], evidence.observed[i], now);
-        // Strictly above: of equals the shortest window stays.
+        let height = Height::of(&record.spans[i], evidence.used.get(i).copied().unwrap_or(0), now);
+        // Clearly above: of equals the shortest window stays.
         if highest.as_ref().is_none_or(|(_, best)| height.is_above(best)) {
             highest = Some((i, height));
         }
@@ -45,13 +45,15 @@ impl Height {
         Self { used, clean: span.clean.largest(now) }
     }
 
-    /// Compares used ÷ clean without dividing; never seen (0 clean) stands above everything seen.
+    /// Compares used ÷ clean without dividing; never seen (0 clean) stands above everything seen. Small counts differ
+    /// by chance, by about their square root: what is not above by more than that is a tie.
     fn is_above(&self, other: &Self) -> bool {
         match (self.clean, other.clean) {
             (_, 0) => false,
             (0, _) => true,
             (mine, theirs) => {
-                u128::from(self.used) * u128::from(theirs) > u128::from(other.used) * u128::from(mine)
+                let by_chance = u128::from(other.used) + u128::from(theirs.isqrt());
+                u128::from(self.used) * u128::from(theirs) > by_chance.saturating_mul(u128::from(mine))
             }
         }
     }
@@ -70,8 +72,13 @@ mod tests {
         for (span, clean) in record.spans.iter_mut().zip(clean) {
             span.clean.note(clean, NOW);
         }
-        let evidence =
-            Evidence { sent_at: NOW, observed: &observed, named_window_ms: named, witness: Witness::Client };
+        let evidence = Evidence {
+            sent_at: NOW,
+            observed: &observed,
+            used: &observed.map(|n| n.saturating_add(1)),
+            named_window_ms: named,
+            witness: Witness::Client,
+        };
         assert_eq!(blamed(&record, &evidence, NOW), expected, "{clean:?} {observed:?} {named:?}");
     }
 
@@ -80,8 +87,14 @@ mod tests {
         check([10, 100, 600], [10, 90, 300], None, Some(0));
         check([20, 100, 600], [15, 100, 300], None, Some(1));
         check([20, 100, 100], [15, 60, 100], None, Some(2));
-        // Ties go to the shortest. Kills `>=` in `is_above`.
+        // At what each is known to bear, one more weighs most in the shortest.
         check([10, 100, 600], [10, 100, 600], None, Some(0));
+        check([11, 100, 600], [10, 99, 599], None, Some(0));
+        // Ties go to the shortest. Kills `>=` in `is_above`.
+        check([11, 101, 601], [10, 100, 600], None, Some(0));
+        // So do differences that chance makes: 11 of 14 with √14 on top is as high as 600 of 600.
+        check([14, 100, 600], [10, 80, 599], None, Some(0));
+        check([14, 100, 600], [9, 80, 620], None, Some(2));
         // Never seen stands highest, and of those the shortest.
         check([10, 0, 0], [30, 30, 30], None, Some(1));
         check([0, 0, 0], [30, 30, 30], None, Some(0));

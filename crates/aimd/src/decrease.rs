@@ -27,8 +27,12 @@ pub enum Witness {
 pub struct Evidence<'a> {
     /// When the refused request was sent, in the store's milliseconds.
     pub sent_at: u64,
-    /// Trailing use per span at that instant, in the record's order; probes and refused requests left out.
+    /// Trailing use per span at that instant, in the record's order; probes and refused requests left out. What a
+    /// ceiling is cut from.
     pub observed: &'a [u64],
+    /// The same with refused requests, this one included. By it a window is blamed: one request more is much for a
+    /// short window and little for a long one.
+    pub used: &'a [u64],
     /// The window that the refusal names, in milliseconds.
     pub named_window_ms: Option<u64>,
     /// Who was refused.

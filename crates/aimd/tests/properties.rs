@@ -47,8 +47,13 @@ fn apply(record: &mut Record, params: &Params, event: &Event, now: u64) -> Optio
             None
         }
         Event::Refused { observed, sent_at, named } => {
-            let evidence =
-                Evidence { sent_at: *sent_at, observed, named_window_ms: *named, witness: Witness::Client };
+            let evidence = Evidence {
+                sent_at: *sent_at,
+                observed,
+                used: observed,
+                named_window_ms: *named,
+                witness: Witness::Client,
+            };
             let cut = decrease(record, params, &evidence, now)?;
             *record = cut.record.clone();
             Some(cut)

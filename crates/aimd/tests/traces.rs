@@ -12,7 +12,8 @@ fn minute() -> Params {
 
 /// A client's request sent and refused at `now`.
 fn hit(record: &mut Record, params: &Params, observed: &[u64], now: u64) -> Option<u64> {
-    let evidence = Evidence { sent_at: now, observed, named_window_ms: None, witness: Witness::Client };
+    let evidence =
+        Evidence { sent_at: now, observed, used: observed, named_window_ms: None, witness: Witness::Client };
     let cut = decrease(record, params, &evidence, now)?;
     *record = cut.record;
     Some(cut.to)
@@ -77,7 +78,13 @@ fn a_lone_hit_after_busy_use_keeps_an_eighth_of_it() {
 fn check_no_decrease(why: &str, mut record: Record, evidence: Evidence<'_>, now: u64) {
     let params = minute();
     assert_eq!(decrease(&record, &params, &evidence, now), None, "{why}");
-    let proof = Evidence { sent_at: now, observed: &[20], named_window_ms: None, witness: Witness::Client };
+    let proof = Evidence {
+        sent_at: now,
+        observed: &[20],
+        used: &[21],
+        named_window_ms: None,
+        witness: Witness::Client,
+    };
     record.spans[0].estimate = None;
     assert!(decrease(&record, &params, &proof, now).is_some(), "{why}: the record itself bars nothing");
 }
@@ -89,7 +96,13 @@ fn without_evidence_no_decrease() {
     let mut cut = fresh.clone();
     hit(&mut cut, &params, &[20], START);
     let later = START + 2 * MINUTE;
-    let of = |observed, sent_at, witness| Evidence { sent_at, observed, named_window_ms: None, witness };
+    let of = |observed, sent_at, witness| Evidence {
+        sent_at,
+        observed,
+        used: observed,
+        named_window_ms: None,
+        witness,
+    };
     check_no_decrease("fewer than five seen", fresh.clone(), of(&[4], START, Witness::Client), START);
     check_no_decrease("a probe", fresh.clone(), of(&[20], START, Witness::Probe), START);
     check_no_decrease("a quota", fresh.clone(), of(&[20], START, Witness::Quota), START);

@@ -187,7 +187,7 @@ impl Gate {
             Ceilings::Learned(learned) => {
                 learned.count(cost.requests, now);
                 if sender == Sender::Probe {
-                    learned.leave_out(cost.requests, now);
+                    learned.note_probes(cost.requests, now);
                 }
             }
         }

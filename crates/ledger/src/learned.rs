@@ -32,8 +32,9 @@ pub(crate) struct Learned {
 struct SpanUse {
     window_ms: u64,
     sent: Slots,
-    /// Probes and refused requests: use, but no evidence of what the account bears.
-    left_out: Slots,
+    /// Use, but no evidence of what the account bears.
+    probes: Slots,
+    refused: Slots,
     ceiling: AtomicU64,
     known_clean: AtomicU64,
 }
@@ -97,11 +98,18 @@ impl Learned {
         }
     }
 
-    /// Leaves `n` that were counted at `at` out of what is observed.
-    pub(crate) fn leave_out(&self, n: u32, at: u64) {
+    /// Notes that `n` of those counted at `at` are probes.
+    pub(crate) fn note_probes(&self, n: u32, at: u64) {
         self.left_out_at.fetch_max(at, Ordering::Relaxed);
         for span in &self.spans {
-            span.left_out.add(n, at);
+            span.probes.add(n, at);
+        }
+    }
+
+    fn note_refused(&self, n: u32, at: u64) {
+        self.left_out_at.fetch_max(at, Ordering::Relaxed);
+        for span in &self.spans {
+            span.refused.add(n, at);
         }
     }
 
@@ -125,11 +133,12 @@ impl Learned {
     pub(crate) fn refused(&self, evidence: &Evidence, now: u64) -> Option<Decrease> {
         let witness = evidence.witness();
         if witness != Witness::Probe {
-            self.leave_out(evidence.requests, evidence.sent_at);
+            self.note_refused(evidence.requests, evidence.sent_at);
         }
         let proof = aimd::Evidence {
             sent_at: evidence.sent_at,
-            observed: &self.observed_by_span(evidence.sent_at),
+            observed: &self.spans.iter().map(|span| self.base(span, evidence.sent_at)).collect::<Vec<_>>(),
+            used: &self.spans.iter().map(|span| span.used(evidence.sent_at)).collect::<Vec<_>>(),
             named_window_ms: evidence.named_window_ms,
             witness,
         };
@@ -167,8 +176,20 @@ impl Learned {
 
     fn observed(&self, span: &SpanUse, at: u64) -> u64 {
         let recently = self.left_out_at.load(Ordering::Relaxed).saturating_add(span.window_ms) >= at;
-        let left_out = if recently { span.left_out.within(at) } else { 0 };
-        span.sent.within(at).saturating_sub(left_out)
+        if !recently {
+            return span.sent.within(at);
+        }
+        span.used(at).saturating_sub(span.refused.within(at))
+    }
+
+    /// What a ceiling is cut from. Where there is one it bounds this, and slots are given the benefit of one request:
+    /// ten that are counted as nine would become four.
+    fn base(&self, span: &SpanUse, at: u64) -> u64 {
+        let observed = self.observed(span, at);
+        if span.ceiling.load(Ordering::Relaxed) == NONE {
+            return observed;
+        }
+        span.touched(at).min(observed.saturating_add(1))
     }
 
     fn refresh(&self, now: u64) {
@@ -199,10 +220,21 @@ impl SpanUse {
         Self {
             window_ms,
             sent: Slots::tenths_of(window_ms),
-            left_out: Slots::tenths_of(window_ms),
+            probes: Slots::tenths_of(window_ms),
+            refused: Slots::tenths_of(window_ms),
             ceiling: AtomicU64::new(NONE),
             known_clean: AtomicU64::new(0),
         }
+    }
+
+    /// What the provider has seen at most in the window before `at`, probes and refused requests left out.
+    fn touched(&self, at: u64) -> u64 {
+        self.sent.touched(at).saturating_sub(self.probes.touched(at) + self.refused.touched(at))
+    }
+
+    /// Trailing use at `at`, probes left out.
+    fn used(&self, at: u64) -> u64 {
+        self.sent.within(at).saturating_sub(self.probes.within(at))
     }
 
     fn fits(&self, held: u64, now: u64) -> bool {

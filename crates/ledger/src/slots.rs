@@ -22,11 +22,11 @@ impl Slots {
         Self::new((window_ms / 10).max(1), 10)
     }
 
-    /// `span` slots of `slot_ms` each; at most 32 slots, at least 1 ms.
+    /// `span` slots of `slot_ms` each; at most 31 slots, at least 1 ms.
     #[must_use]
     pub fn new(slot_ms: u64, span: u64) -> Self {
         let words = std::array::from_fn(|_| AtomicU64::new(0));
-        Self { slot_ms: slot_ms.max(1), span: span.clamp(1, RING), words }
+        Self { slot_ms: slot_ms.max(1), span: span.clamp(1, RING - 1), words }
     }
 
     /// Counts `n` at `at`. A slot that holds another time's count, older or (the clock was set back) newer, is
@@ -44,30 +44,56 @@ impl Slots {
         }
     }
 
-    /// What was counted in the slot of `at` and the ones before it that make up a window.
+    /// What was counted in the window before and at `at`. Of the slot that the window has partly left, the share
+    /// still inside counts, rounded up: whole slots would let a tenth too much through, or too little.
     #[must_use]
     pub fn within(&self, at: u64) -> u64 {
         let newest = at / self.slot_ms;
-        (0..self.span.min(newest.saturating_add(1))).map(|back| self.counted(newest - back)).sum()
+        let whole: u64 =
+            (0..self.span.min(newest.saturating_add(1))).map(|back| self.counted(newest - back)).sum();
+        let Some(leaving) = newest.checked_sub(self.span) else { return whole };
+        let inside = self.slot_ms - at % self.slot_ms;
+        whole
+            + (u128::from(self.counted(leaving)) * u128::from(inside)).div_ceil(u128::from(self.slot_ms))
+                as u64
     }
 
-    /// The earliest time from `now` on at which at least `need` of what is counted at `now` has left the window;
-    /// `None` if less than `need` is counted.
+    /// As [`Slots::within`], with the slot that the window has partly left counted whole: at least what anybody who
+    /// counts by the millisecond has seen.
+    #[must_use]
+    pub fn touched(&self, at: u64) -> u64 {
+        let newest = at / self.slot_ms;
+        (0..=self.span.min(newest)).map(|back| self.counted(newest - back)).sum()
+    }
+
+    /// The earliest time from `now` on at which at least `need` less is counted than at `now`; `None` if less than
+    /// `need` is counted.
     #[must_use]
     pub fn frees(&self, need: u64, now: u64) -> Option<u64> {
-        let newest = now / self.slot_ms;
-        let oldest = newest.saturating_sub(self.span - 1);
-        let mut freed = 0;
         if need == 0 {
             return Some(now);
         }
+        let newest = now / self.slot_ms;
+        let oldest = newest.saturating_sub(self.span);
+        // What has already left of the oldest slot is not freed once more.
+        let mut need = need.saturating_add(self.gone(oldest, now));
         for slot in oldest..=newest {
-            freed += self.counted(slot);
-            if freed >= need {
-                return Some(slot.saturating_add(self.span).saturating_mul(self.slot_ms));
+            let held = self.counted(slot);
+            if held >= need {
+                let part = (u128::from(need) * u128::from(self.slot_ms)).div_ceil(u128::from(held)) as u64;
+                let leaves = slot.saturating_add(self.span).saturating_mul(self.slot_ms);
+                return Some(leaves.saturating_add(part));
             }
+            need -= held;
         }
         None
+    }
+
+    /// How much of `slot` has left the window at `now`.
+    fn gone(&self, slot: u64, now: u64) -> u64 {
+        let leaves = slot.saturating_add(self.span).saturating_mul(self.slot_ms);
+        let since = u128::from(now.saturating_sub(leaves).min(self.slot_ms));
+        (u128::from(self.counted(slot)) * since / u128::from(self.slot_ms)) as u64
     }
 
     /// Length of a slot in milliseconds.
@@ -124,11 +150,15 @@ mod tests {
     }
 
     #[test]
-    fn use_leaves_after_ten_slots() {
+    fn use_leaves_slot_by_slot_after_a_window() {
         check(&[], 5000, 0);
         check(&[(3, 5000), (4, 5099)], 5099, 7);
         check(&[(3, 5000)], 5999, 3);
-        check(&[(3, 5000)], 6000, 0);
+        check(&[(3, 5000)], 6000, 3);
+        check(&[(3, 5000)], 6033, 3);
+        check(&[(3, 5000)], 6034, 2);
+        check(&[(3, 5000)], 6099, 1);
+        check(&[(3, 5000)], 6100, 0);
         // Kills a ring that forgets to compare numbers: 5000 and 8200 share a word.
         check(&[(3, 5000), (1, 8200)], 8200, 1);
         check(&[(3, 5000)], 8200, 0);
@@ -151,14 +181,15 @@ mod tests {
         let slots = Slots::tenths_of(1000);
         slots.add(2, 5000);
         slots.add(3, 5450);
-        for (need, expected) in
-            [(0, Some(5500)), (1, Some(6000)), (2, Some(6000)), (3, Some(6400)), (5, Some(6400))]
-        {
-            assert_eq!(slots.frees(need, 5500), expected, "{need}");
+        let expected =
+            [(0, Some(5500)), (1, Some(6050)), (2, Some(6100)), (3, Some(6434)), (5, Some(6500)), (6, None)];
+        for (need, at) in expected {
+            assert_eq!(slots.frees(need, 5500), at, "{need}");
         }
-        assert_eq!(slots.frees(6, 5500), None);
-        assert_eq!(slots.within(6400), 0);
-        assert_eq!(slots.within(6399), 3);
+        for (need, at) in expected.into_iter().filter_map(|(need, at)| Some((need, at?))).skip(1) {
+            assert!(slots.within(at) <= 5 - need && slots.within(at - 1) > 5 - need, "{need}");
+        }
+        assert_eq!(slots.frees(1, 6060), Some(6100));
     }
 
     #[test]

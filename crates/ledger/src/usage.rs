@@ -1,10 +1,10 @@
-//! What an account was used for in the last 24 hours, in hourly slots that really age. Selection weighs by it.
+//! What an account was used for in the last 24 hours, in hourly slots that really age, the oldest by the minute. Selection weighs by it.
 
 use crate::Slots;
 
 const HOUR_MS: u64 = 3_600_000;
 
-/// Use of the running hour and the 23 before it.
+/// Use of the last 24 hours.
 #[derive(Debug)]
 pub struct Usage24h(Slots);
 
@@ -20,7 +20,7 @@ impl Usage24h {
         self.0.add(n, now);
     }
 
-    /// Requests of the last 23 to 24 hours.
+    /// Requests of the last 24 hours.
     #[must_use]
     pub fn total(&self, now: u64) -> u64 {
         self.0.within(now)
@@ -36,9 +36,10 @@ mod tests {
         let usage = Usage24h::default();
         for hour in 0..30u64 {
             usage.add(10, hour * HOUR_MS);
-            assert_eq!(usage.total(hour * HOUR_MS), 10 * (hour + 1).min(24), "hour {hour}");
+            assert_eq!(usage.total(hour * HOUR_MS), 10 * (hour + 1).min(25), "hour {hour}");
         }
-        assert_eq!(usage.total(52 * HOUR_MS), 10);
-        assert_eq!(usage.total(53 * HOUR_MS), 0);
+        assert_eq!(usage.total(29 * HOUR_MS + HOUR_MS / 2), 245);
+        assert_eq!(usage.total(53 * HOUR_MS + HOUR_MS / 2), 5);
+        assert_eq!(usage.total(54 * HOUR_MS), 0);
     }
 }

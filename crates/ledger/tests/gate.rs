@@ -140,10 +140,11 @@ fn a_hit_closes_the_gate_at_half_and_use_ages_out_of_it() {
     let Take::Dry { again_at, kind } = gate.try_take(Cost::requests(1), START + 10) else {
         panic!("20 are in use")
     };
-    assert_eq!((again_at, kind), (START + 60_000, CeilingKind::Learned));
-    assert_eq!(passes(&gate, 30, again_at - 1), 0);
-    // A minute later the ceiling has grown a step.
-    assert_eq!(passes(&gate, 30, again_at), 10);
+    // Twelve of the twenty, which shared a slot, must have left it; a step of growth makes it eleven.
+    assert_eq!((again_at, kind), (START + 63_600, CeilingKind::Learned));
+    assert_eq!(passes(&gate, 30, START + 63_299), 0);
+    assert_eq!(passes(&gate, 30, START + 63_300), 1);
+    assert_eq!(passes(&gate, 30, START + 66_000), 9);
     assert_eq!(gate.snapshot(again_at)[0].limit, 10);
 }
 
@@ -152,7 +153,7 @@ fn rooms_held_count_and_are_freed_when_dropped() {
     let gate = learning(Some(60_000));
     passes(&gate, 21, START);
     gate.refused(&Evidence::client(START), START);
-    let now = START + 60_000;
+    let now = START + 66_000;
     let first = granted(gate.try_take(Cost::requests(6), now)).expect("11 fit");
     assert!(granted(gate.try_take(Cost::requests(6), now)).is_none());
     assert_eq!(gate.room(0, now), 5);
@@ -182,14 +183,14 @@ fn probes_and_refusals_are_no_evidence() {
 fn three_windows_gate_together() {
     let gate = learning(None);
     for second in 0..10 {
-        passes(&gate, 10, START + second * 1000);
-        gate.served(START + second * 1000, START + second * 1000 + 50);
+        passes(&gate, 10, START + second * 1100);
+        gate.served(START + second * 1100, START + second * 1100 + 50);
     }
-    let now = START + 9_000;
+    let now = START + 10_000;
     passes(&gate, 1, now);
     let cut = gate.refused(&Evidence::client(now), now + 50).expect("plenty seen");
     assert_eq!((cut.window_ms, cut.to), (1000, 5));
-    assert_eq!(passes(&gate, 20, now + 1000), 5);
+    assert_eq!(passes(&gate, 20, now + 1100), 5);
     let named = Evidence { named_window_ms: Some(60_000), ..Evidence::client(now + 2000) };
     let cut = gate.refused(&named, now + 2050).expect("another window, another episode");
     assert_eq!((cut.window_ms, cut.to), (60_000, 52));

@@ -80,7 +80,7 @@ fn a_learned_ceiling_holds_between_threads() {
     let gate = Gate::new(Vec::new(), Some(Params { window_ms: Some(60_000), ..Params::default() }));
     gate.charge(Cost::requests(2001), Sender::Client, START);
     gate.refused(&Evidence::client(START), START).expect("2000 were observed");
-    let now = START + 60_000;
+    let now = START + 66_000;
     let ceiling = 1100;
     let drive = || -> u64 {
         let one = |_| match gate.try_take(Cost::requests(1), now) {
