@@ -190,6 +190,28 @@ fn what_disables_an_endpoint_is_named_and_the_others_stay() {
 }
 
 #[test]
+fn the_first_reason_stays_and_every_reason_is_said() {
+    let (e, findings) = endpoint(r#""role": "backup", "http_url": "http://h/$NONE""#);
+    assert_eq!(e.disabled.as_deref(), Some("unknown role \"backup\""));
+    assert_eq!(
+        findings,
+        [
+            "Warning c.e.role: unknown role \"backup\"; the endpoint is left out",
+            "Warning c.e.http_url: the variable NONE is not set; the endpoint is left out",
+        ]
+    );
+}
+
+#[test]
+fn of_two_headers_of_one_name_the_last_is_sent() {
+    let (e, findings) = endpoint(&format!(r#"{GOOD}, "headers": {{"X-Key": "a", "Y": "b", "x-key": "c"}}"#));
+    let sent: Vec<(&str, &str)> =
+        e.headers.iter().map(|(name, value)| (name.as_str(), value.expose())).collect();
+    assert_eq!(sent, [("y", "b"), ("x-key", "c")]);
+    assert_eq!(findings, ["Warning c.e.headers: the header \"x-key\" is there twice; the last one counts"]);
+}
+
+#[test]
 fn defaults_and_blank_urls_leave_an_endpoint_in_service() {
     let (e, findings) =
         endpoint(r#""role": "primary", "http_url": "http://h/${NONE:-d}", "ws_url": "${BLANK}""#);

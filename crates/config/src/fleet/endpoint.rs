@@ -153,7 +153,14 @@ impl<'n> Reader<'_, 'n> {
         let mut headers: Vec<(HeaderName, Secret)> = Vec::new();
         for (name, node) in unique {
             if let Some((name, value)) = self.header(name, node) {
+                let before = headers.len();
                 headers.retain(|(other, _)| *other != name);
+                if headers.len() < before {
+                    self.warn(
+                        "headers",
+                        format!("the header \"{name}\" is there twice; the last one counts"),
+                    );
+                }
                 headers.push((name, value));
             }
         }
