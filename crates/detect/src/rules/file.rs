@@ -13,6 +13,9 @@ use crate::head::Protocol;
 use crate::verdict::{Detail, Scope, Verdict};
 use crate::words::normalise;
 
+/// Rules in one table; their ids and the labels they become are bounded.
+const MOST: usize = 10_000;
+
 /// What is wrong in a file of rules, and where.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{file}:{line}: {field}: {message}")]
@@ -89,6 +92,9 @@ impl Table {
             self.groups.insert(name.clone(), phrases);
         }
         for raw in &shape.rules {
+            if self.rules.len() == MOST {
+                return Err(reader.error(reader.line(raw), "rules", "too many rules"));
+            }
             let rule = self.rule(&reader, raw)?;
             self.rules.push(rule);
         }
@@ -130,6 +136,9 @@ impl Table {
         value: &RawValue,
         when: &mut When,
     ) -> Result<(), RulesError> {
+        if value.get().chars().filter(|c| !c.is_whitespace()).eq("[]".chars()) {
+            return Err(reader.error(reader.line(value), field, "an empty list asks nothing"));
+        }
         match field {
             "protocol" => when.protocol = Some(reader.protocol(value, field)?),
             "envelope" => when.envelope = Some(reader.read(value, field)?),
