@@ -20,7 +20,7 @@ fn stream(rules: &Rules, head: &Head<'_>, body: &[u8]) -> Judgement {
     stream.finish(rules, head)
 }
 
-fn bench(bencher: Bencher<'_, '_>, body: Vec<u8>) {
+fn bench(bencher: Bencher<'_, '_>, body: &[u8]) {
     let rules = Rules::builtin();
     let headers = HeaderMap::new();
     let head = Head {
@@ -28,18 +28,18 @@ fn bench(bencher: Bencher<'_, '_>, body: Vec<u8>) {
         method: Some("eth_getBlockByNumber"),
         ..Head::new(Protocol::Http, &headers, 0)
     };
-    bencher.counter(BytesCount::of_slice(&body)).bench_local(|| stream(&rules, &head, black_box(&body)));
+    bencher.counter(BytesCount::of_slice(body)).bench_local(|| stream(&rules, &head, black_box(body)));
 }
 
 #[divan::bench]
 fn success_of_200_bytes(bencher: Bencher<'_, '_>) {
     let body = format!(r#"{{"jsonrpc":"2.0","id":12345,"result":"0x{}"}}"#, "0".repeat(158));
-    bench(bencher, body.into_bytes());
+    bench(bencher, body.as_bytes());
 }
 
 #[divan::bench(args = [4096, 65_536])]
 fn success_of(bencher: Bencher<'_, '_>, len: usize) {
-    bench(bencher, receipt(1, len).into_bytes());
+    bench(bencher, receipt(1, len).as_bytes());
 }
 
 #[divan::bench]
@@ -48,7 +48,7 @@ fn revert_of_500_bytes(bencher: Bencher<'_, '_>) {
         r#"{{"jsonrpc":"2.0","id":12345,"error":{{"code":3,"message":"execution reverted: ERC20: transfer amount exceeds balance","data":"0x08c379a0{}"}}}}"#,
         "00".repeat(180)
     );
-    bench(bencher, body.into_bytes());
+    bench(bencher, body.as_bytes());
 }
 
 #[divan::bench]
@@ -57,21 +57,21 @@ fn prose_of_500_bytes(bencher: Bencher<'_, '_>) {
         "we looked at what came back and cannot tell you anything about it, sorry for that. ".repeat(5);
     bench(
         bencher,
-        format!(r#"{{"jsonrpc":"2.0","id":1,"error":{{"code":-32000,"message":"{prose}"}}}}"#).into_bytes(),
+        format!(r#"{{"jsonrpc":"2.0","id":1,"error":{{"code":-32000,"message":"{prose}"}}}}"#).as_bytes(),
     );
 }
 
 #[divan::bench]
 fn limit_of_300_bytes(bencher: Bencher<'_, '_>) {
     let body = br#"{"jsonrpc":"2.0","id":474,"error":{"code":429,"message":"Your app has exceeded its compute units per second capacity. If you have retries enabled, you can safely ignore this message. If not, check out https://docs.example/reference/throughput"}}"#;
-    bench(bencher, body.to_vec());
+    bench(bencher, body);
 }
 
 /// 1000 answers of 10 kB, and 50,000 of 200 bytes.
 #[divan::bench(args = [10_000, 200])]
 fn batch_of_10_mb(bencher: Bencher<'_, '_>, len: usize) {
     let items: Vec<String> = (0..10_000_000 / len).map(|id| receipt(id, len)).collect();
-    bench(bencher, format!("[{}]", items.join(",")).into_bytes());
+    bench(bencher, format!("[{}]", items.join(",")).as_bytes());
 }
 
 /// An answer of about `len` bytes with logs as nodes send them.

@@ -2,7 +2,7 @@
 //! rules' business; a success is decided here and never searched.
 
 use crate::head::{Head, Protocol};
-use crate::object::{Member, Object, Seen};
+use crate::object::{First, Object, Seen};
 use crate::rules::Rules;
 use crate::said::Said;
 use crate::verdict::{Detail, Judgement, RuleId, Verdict};
@@ -27,9 +27,8 @@ pub(crate) fn whole(rules: &Rules, head: &Head<'_>, object: &Object) -> Judgemen
 /// An object too long to be known whole: its first `result` or `error` that is not null decides.
 pub(crate) fn by_first(rules: &Rules, head: &Head<'_>, object: &Object) -> Option<Judgement> {
     match object.first? {
-        Member::Result => Some(success(rules, head, object)),
-        _ if object.error_complete => Some(refusal(rules, head, object)),
-        _ => None,
+        First::Result => Some(success(rules, head, object)),
+        First::Error => object.error_complete.then(|| refusal(rules, head, object)),
     }
 }
 

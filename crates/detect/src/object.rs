@@ -64,9 +64,16 @@ pub(crate) enum Seen {
     Some,
 }
 
+/// Which of the two members that decide came first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum First {
+    Result,
+    Error,
+}
+
 /// Members that mean something in JSON-RPC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Member {
+enum Member {
     Result,
     Error,
     Id,
@@ -83,7 +90,7 @@ pub(crate) struct Object {
     pub(crate) result: Seen,
     pub(crate) error: Seen,
     /// The first of `result` and `error` that is not null.
-    pub(crate) first: Option<Member>,
+    pub(crate) first: Option<First>,
     /// Whether the value of `error` has been read to its end.
     pub(crate) error_complete: bool,
     pub(crate) method: bool,
@@ -234,9 +241,9 @@ impl Object {
         }
         if self.first.is_none() {
             if self.error == Seen::Some {
-                self.first = Some(Member::Error);
+                self.first = Some(First::Error);
             } else if self.result == Seen::Some {
-                self.first = Some(Member::Result);
+                self.first = Some(First::Result);
             }
         }
     }

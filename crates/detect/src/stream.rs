@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use crate::answer;
 use crate::head::Head;
-use crate::object::{Member, Object, Place};
+use crate::object::{First, Object, Place};
 use crate::rules::Rules;
 use crate::scan::{Value, is_space};
 use crate::verdict::{Detail, Judgement, RuleId, Verdict};
@@ -299,7 +299,7 @@ impl Stream {
     /// A body that is no JSON, or stopped being JSON: payload of a success is no text to search.
     fn judge_text(&self, rules: &Rules, head: &Head<'_>) -> Judgement {
         match self.object.first {
-            Some(Member::Result) => answer::no_answer(rules, head, RuleId::TRUNCATED),
+            Some(First::Result) => answer::no_answer(rules, head, RuleId::TRUNCATED),
             _ if self.object.error_complete => answer::cut(rules, head, &self.object),
             _ => answer::text(rules, head, &self.text),
         }

@@ -1,12 +1,22 @@
 //! What holds for every answer: payloads never speak, chunks never matter, nothing panics.
 
-mod support;
-
+use detect::line::Line;
 use detect::{Head, Item, Judgement, Protocol, Rules, Stream, Verdict};
 use http::HeaderMap;
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use support::{NOW_MS, collection};
+
+/// Milliseconds since 1970: 2026-10-08 12:00:00 UTC.
+const NOW_MS: u64 = 1_791_460_800_000;
+
+/// The bodies of the collection, as they were received.
+fn recorded() -> Vec<Vec<u8>> {
+    let body = |line| {
+        let line: Line<'_> = serde_json::from_str(line).expect("an answer");
+        line.bytes().expect("base64 where it says so").into_owned()
+    };
+    include_str!("data/signals.jsonl").lines().map(body).collect()
+}
 
 /// A rule table is costly to compile: one for all cases of a test.
 fn rules() -> &'static Rules {
@@ -93,8 +103,7 @@ fn check_quotes(text: &str) {
 /// Kills: limits asked before reverts, a search in `result` or `data`, a default that is a limit.
 #[test]
 fn no_text_of_the_collection_is_a_hit_when_it_is_only_quoted() {
-    for (_, line) in collection() {
-        let bytes = line.bytes().expect("base64 where it says so");
+    for bytes in recorded() {
         let text = String::from_utf8_lossy(&bytes);
         check_quotes(&text);
         let message = serde_json::from_str::<Value>(&text)
@@ -106,9 +115,7 @@ fn no_text_of_the_collection_is_a_hit_when_it_is_only_quoted() {
 
 /// One answer of the collection, or something like it, cut and patched.
 fn bodies() -> impl Strategy<Value = Vec<u8>> {
-    let recorded: Vec<Vec<u8>> =
-        collection().iter().map(|(_, line)| line.bytes().expect("a body").into_owned()).collect();
-    let one = prop::sample::select(recorded);
+    let one = prop::sample::select(recorded());
     let success = (0usize..6000).prop_map(|len| {
         format!(r#"{{"jsonrpc":"2.0","id":7,"result":"{}"}}"#, "ab".repeat(len / 2)).into_bytes()
     });

@@ -65,7 +65,7 @@ fn errors_name_the_line_and_the_field() {
     check("{\"rules\": [{\"name\": \"a\", \"status\": [1]}]}", 1, "verdict", "missing");
     check("{\"rules\": [{\"name\": \"a\", \"verdict\": \"ok\"}]}", 1, "rules", "without conditions");
     check(
-        "{\"rules\": [{\"name\": \"a\", \"verdict\": \"ok\",\n \"texts\": []}]}",
+        "{\"rules\": [{\"name\": \"a\", \"verdict\": \"ok\",\n \"texts\": [\"a\"]}]}",
         2,
         "texts",
         "no such field",

@@ -20,8 +20,15 @@ pub(super) type Says = (String, Verdict, Scope, Detail);
 pub(super) struct Matcher {
     automaton: AhoCorasick,
     conditions: Vec<Condition>,
-    /// The phrases that the conditions name, as indices of patterns.
-    phrases: Vec<u32>,
+    /// The phrases that the conditions name, as bits among those found.
+    masks: Vec<Mask>,
+}
+
+/// Some of 64 phrases.
+#[derive(Debug, Clone, Copy)]
+struct Mask {
+    word: usize,
+    bits: u64,
 }
 
 #[derive(Debug)]
@@ -62,28 +69,32 @@ pub(super) fn compile(rules: Vec<Rule>) -> (Matcher, Vec<Says>) {
         .kind(Some(AhoCorasickKind::DFA))
         .build(&patterns.order)
         .expect("some thousand short phrases are far below the automaton's bounds");
-    (Matcher { automaton, conditions, phrases: patterns.phrases }, says)
+    (Matcher { automaton, conditions, masks: patterns.masks }, says)
 }
 
 #[derive(Default)]
 struct Patterns {
     order: Vec<String>,
-    known: HashMap<String, u32>,
-    phrases: Vec<u32>,
+    known: HashMap<String, usize>,
+    masks: Vec<Mask>,
 }
 
 impl Patterns {
     fn intern(&mut self, phrases: Vec<String>) -> Range<usize> {
-        let from = self.phrases.len();
+        let from = self.masks.len();
         for phrase in phrases {
-            let next = self.order.len() as u32;
+            let next = self.order.len();
             let index = *self.known.entry(phrase).or_insert_with_key(|phrase| {
                 self.order.push(phrase.clone());
                 next
             });
-            self.phrases.push(index);
+            let (word, bits) = (index / 64, 1 << (index % 64));
+            match self.masks[from..].iter_mut().find(|mask| mask.word == word) {
+                Some(mask) => mask.bits |= bits,
+                None => self.masks.push(Mask { word, bits }),
+            }
         }
-        from..self.phrases.len()
+        from..self.masks.len()
     }
 }
 
@@ -105,11 +116,8 @@ impl Matcher {
     }
 
     fn holds(&self, condition: &Condition, asked: &Asked<'_>, found: &[u64]) -> bool {
-        let any = |phrases: &Range<usize>| {
-            self.phrases[phrases.clone()].iter().any(|pattern| {
-                let pattern = *pattern as usize;
-                found[pattern / 64] & (1 << (pattern % 64)) != 0
-            })
+        let any = |range: &Range<usize>| {
+            self.masks[range.clone()].iter().any(|mask| found[mask.word] & mask.bits != 0)
         };
         (condition.text.is_empty() || any(&condition.text))
             && (condition.and.is_empty() || any(&condition.and))
