@@ -1,1 +1,12 @@
-//! Shared state of a fleet: usage, parks and ceilings of accounts.
+//! Shared state of a fleet: use, parks and ceilings of accounts, by name.
+//!
+//! A request touches only the handles given out here, and none of their methods waits. With the memory backend
+//! the handles are the truth; another backend keeps them in step in the background.
+
+mod account;
+mod memory;
+mod park;
+
+pub use account::Account;
+pub use memory::{Memory, Rules};
+pub use park::{Change, Park};

@@ -1,0 +1,24 @@
+//! What a provider's limit belongs to: its use, its park and its ceilings, shared by all endpoints that name it.
+
+use crate::park::Park;
+use ledger::Gate;
+use recovery::{Policy, Record};
+
+/// The shared state of one account. Every method of its parts is safe on a request's path: nothing waits.
+#[derive(Debug)]
+pub struct Account {
+    pub name: Box<str>,
+    pub park: Park,
+    /// Use and ceilings. Every dispatch counts: requests, retries, probes; a batch counts its calls.
+    pub gate: Gate,
+}
+
+impl Account {
+    /// A new account, or one that goes on from where `before` is at `now` (Unix milliseconds) under other rules.
+    pub fn new(name: &str, policy: Policy, gate: Gate, before: Option<&Account>, now: u64) -> Account {
+        let record = before.map_or_else(Record::default, |before| before.park.record());
+        let used = before.map_or(0, |before| before.gate.use_24h(now));
+        gate.lift_24h(u32::try_from(used).unwrap_or(u32::MAX), now);
+        Account { name: name.into(), park: Park::new(policy, record), gate }
+    }
+}

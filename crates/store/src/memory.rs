@@ -1,0 +1,89 @@
+//! The memory backend: everything that one process knows, kept over reloads.
+
+use crate::{Account, Park};
+use recovery::{Policy, Record};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+/// All shared state of the process, by name.
+#[derive(Debug, Default)]
+pub struct Memory(Mutex<Kept>);
+
+#[derive(Debug, Default)]
+struct Kept {
+    accounts: HashMap<Box<str>, (Arc<Account>, Rules)>,
+    addresses: HashMap<Box<str>, Arc<Park>>,
+}
+
+/// The configuration that an account was made from, in a form that can be compared.
+pub type Rules = Box<str>;
+
+impl Memory {
+    /// The account called `name`. It is made anew, from the one that there is, when its `rules` have changed.
+    pub fn account(
+        &self,
+        name: &str,
+        rules: &str,
+        make: impl FnOnce(Option<&Account>) -> Account,
+    ) -> Arc<Account> {
+        let mut kept = self.kept();
+        match kept.accounts.get(name) {
+            Some((account, known)) if &**known == rules => Arc::clone(account),
+            known => {
+                let made = Arc::new(make(known.map(|(account, _)| &**account)));
+                kept.accounts.insert(name.into(), (Arc::clone(&made), rules.into()));
+                made
+            }
+        }
+    }
+
+    /// What is parked when a provider refuses our address: everything at `host:port`.
+    pub fn address(&self, place: &str) -> Arc<Park> {
+        let park = || Arc::new(Park::new(Policy::default(), Record::default()));
+        Arc::clone(self.kept().addresses.entry(place.into()).or_insert_with(park))
+    }
+
+    /// Forgets what nobody refers to any more.
+    pub fn tidy(&self) {
+        let mut kept = self.kept();
+        kept.accounts.retain(|_, (account, _)| Arc::strong_count(account) > 1);
+        kept.addresses.retain(|_, park| Arc::strong_count(park) > 1);
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.0.lock().expect("no holder of this lock can panic")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ledger::Gate;
+
+    fn account(memory: &Memory, rules: &str) -> Arc<Account> {
+        memory.account("a", rules, |before| {
+            Account::new("a", Policy::default(), Gate::new(Vec::new(), None), before, 1_000)
+        })
+    }
+
+    #[test]
+    fn an_account_outlives_a_reload_and_keeps_its_use_under_other_rules() {
+        let memory = Memory::default();
+        let first = account(&memory, "x");
+        first.gate.charge(ledger::Cost::requests(7), ledger::Sender::Client, 1_000);
+        assert!(Arc::ptr_eq(&first, &account(&memory, "x")));
+        let other = account(&memory, "y");
+        assert!(!Arc::ptr_eq(&first, &other));
+        assert_eq!(other.gate.use_24h(1_000), 7, "kills: starting at zero after a reload");
+    }
+
+    #[test]
+    fn what_nobody_holds_is_forgotten() {
+        let memory = Memory::default();
+        let held = memory.address("h:1");
+        drop(memory.address("h:2"));
+        memory.tidy();
+        assert!(Arc::ptr_eq(&held, &memory.address("h:1")));
+        assert_eq!(memory.kept().addresses.len(), 1);
+    }
+}

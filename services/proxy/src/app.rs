@@ -1,0 +1,123 @@
+//! What all threads of the process share, and how they are started and stopped.
+
+mod run;
+
+pub(crate) use run::{Bound, run};
+
+use crate::cors::Cors;
+use crate::fleet::Fleet;
+use crate::net::{Budget, Dealer};
+use crate::select;
+use crate::worker::{Order, Phase};
+use arc_swap::ArcSwap;
+use config::{MethodCosts, Settings};
+use detect::Rules;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering::Relaxed};
+use store::Memory;
+use tokio::sync::{Notify, oneshot, watch};
+
+/// What all requests together may hold of their bodies.
+const BODIES: usize = 256 << 20;
+/// What all answers together may hold beyond what each may.
+const HELD: usize = 64 << 20;
+
+pub(crate) struct App {
+    pub(crate) settings: Settings,
+    pub(crate) fleet: ArcSwap<Fleet>,
+    pub(crate) rules: Rules,
+    pub(crate) costs: MethodCosts,
+    pub(crate) selection: select::Policy,
+    pub(crate) cors: Cors,
+    pub(crate) memory: Memory,
+    pub(crate) bodies: Arc<Budget>,
+    pub(crate) held: Arc<Budget>,
+    /// Requests that wait for capacity.
+    pub(crate) waiting: AtomicU32,
+    pub(crate) workers: Vec<Dealer>,
+    /// Tells ids of this process from those of others.
+    pub(crate) process: u32,
+    pub(crate) started: std::time::Instant,
+    /// The first pass of health checks is over.
+    pub(crate) checked: AtomicBool,
+    phase: AtomicU8,
+    phases: watch::Sender<Phase>,
+    health: Notify,
+}
+
+impl App {
+    pub(crate) fn new(config: Configured, workers: Vec<Dealer>) -> App {
+        let Configured { settings, fleet, rules, costs, memory } = config;
+        let selection = select::Policy {
+            selection: settings.selection,
+            throttling: settings.capacity_throttling_enabled,
+            max_lag: settings.max_block_lag,
+        };
+        App {
+            cors: Cors::new(&settings),
+            fleet: ArcSwap::from_pointee(fleet),
+            rules,
+            costs,
+            selection,
+            memory,
+            bodies: Budget::new(BODIES),
+            held: Budget::new(HELD),
+            waiting: AtomicU32::new(0),
+            workers,
+            process: rand::random(),
+            started: std::time::Instant::now(),
+            checked: AtomicBool::new(false),
+            phase: AtomicU8::new(Phase::Serving as u8),
+            phases: watch::Sender::new(Phase::Serving),
+            health: Notify::new(),
+            settings,
+        }
+    }
+
+    pub(crate) fn phase(&self) -> Phase {
+        match self.phase.load(Relaxed) {
+            0 => Phase::Serving,
+            1 => Phase::Leaving,
+            _ => Phase::Draining,
+        }
+    }
+
+    pub(crate) fn phases(&self) -> watch::Receiver<Phase> {
+        self.phases.subscribe()
+    }
+
+    pub(crate) fn enter(&self, phase: Phase) {
+        self.phase.store(phase as u8, Relaxed);
+        self.phases.send_replace(phase);
+    }
+
+    /// Something happened that the prober should look at now.
+    pub(crate) fn wake_health(&self) {
+        self.health.notify_one();
+    }
+
+    pub(crate) async fn health_woken(&self) {
+        self.health.notified().await;
+    }
+
+    /// Has every worker fold its counts; the sum of the requests in flight.
+    pub(crate) async fn fold(&self) -> i64 {
+        let mut in_flight = 0;
+        for worker in &self.workers {
+            let (reply, folded) = oneshot::channel();
+            if worker.orders.send(Order::Fold(reply)).is_ok() {
+                in_flight += folded.await.unwrap_or(0);
+            }
+        }
+        in_flight
+    }
+}
+
+/// What a configuration comes to, before anything runs.
+pub(crate) struct Configured {
+    pub(crate) settings: Settings,
+    pub(crate) fleet: Fleet,
+    pub(crate) rules: Rules,
+    pub(crate) costs: MethodCosts,
+    pub(crate) memory: Memory,
+}

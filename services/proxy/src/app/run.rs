@@ -1,0 +1,205 @@
+//! The wiring: sockets are bound, workers and the acceptor get their threads, the calling thread serves operators,
+//! checks health and waits for the end.
+
+use super::{App, Configured};
+use crate::net::{Dealer, deal};
+use crate::upstream::Connector;
+use crate::worker::{Order, Phase, Worker};
+use crate::{health_checks, metrics, operator, pages, reload};
+use anyhow::Context;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::time::Duration;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::task::LocalSet;
+
+/// Where the process listens.
+pub(crate) struct Bound {
+    clients: std::net::TcpListener,
+    operators: Option<std::net::TcpListener>,
+}
+
+impl Bound {
+    pub(crate) fn bind(settings: &config::Settings) -> anyhow::Result<Bound> {
+        let clients = listen(settings.server_port).context("SERVER_PORT")?;
+        let operators = match settings.metrics_enabled {
+            true => Some(listen(settings.metrics_port).context("METRICS_PORT")?),
+            false => None,
+        };
+        Ok(Bound { clients, operators })
+    }
+
+    /// The port for clients.
+    pub(crate) fn port(&self) -> u16 {
+        self.clients.local_addr().map_or(0, |addr| addr.port())
+    }
+
+    /// The port for operators, if there is one.
+    pub(crate) fn operators_port(&self) -> Option<u16> {
+        self.operators.as_ref()?.local_addr().ok().map(|addr| addr.port())
+    }
+}
+
+/// Binds both address families where the system has both.
+fn listen(port: u16) -> anyhow::Result<std::net::TcpListener> {
+    use socket2::{Domain, Protocol, Socket, Type};
+    use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+    let open = |domain, address: SocketAddr| -> std::io::Result<Socket> {
+        let socket = Socket::new(domain, Type::STREAM, Some(Protocol::TCP))?;
+        socket.set_reuse_address(true)?;
+        if domain == Domain::IPV6 {
+            socket.set_only_v6(false)?;
+        }
+        socket.bind(&address.into())?;
+        socket.listen(4096)?;
+        socket.set_nonblocking(true)?;
+        Ok(socket)
+    };
+    let socket = open(Domain::IPV6, (Ipv6Addr::UNSPECIFIED, port).into())
+        .or_else(|_| open(Domain::IPV4, (Ipv4Addr::UNSPECIFIED, port).into()))
+        .with_context(|| format!("listening on port {port}"))?;
+    Ok(socket.into())
+}
+
+/// Runs until SIGTERM or SIGINT; everything in flight is finished within the settings' time.
+pub(crate) fn run(
+    configured: Configured,
+    bound: Bound,
+    env: config::Env,
+    registry: telemetry::registry::Registry,
+) -> anyhow::Result<()> {
+    let threads = configured.settings.worker_threads.unwrap_or_else(processors);
+    let (dealers, orders): (Vec<Dealer>, Vec<UnboundedReceiver<Order>>) = (0..threads)
+        .map(|_| {
+            let (orders, received) = unbounded_channel();
+            (Dealer { orders, connections: Arc::new(AtomicUsize::new(0)) }, received)
+        })
+        .unzip();
+    let app = Arc::new(App::new(configured, dealers));
+    let connector = Connector::new();
+    let workers = spawn_workers(&app, orders, &connector)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let local = LocalSet::new();
+    let ended = local.block_on(&runtime, control(Arc::clone(&app), bound, connector, env, registry));
+    app.enter(Phase::Draining);
+    let unfinished = join_within(workers, app.settings.shutdown_timeout, &app);
+    if unfinished > 0 {
+        tracing::warn!(connections = unfinished, "still open after SHUTDOWN_TIMEOUT");
+    }
+    tracing::info!("stopped");
+    ended
+}
+
+fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
+}
+
+fn spawn_workers(
+    app: &Arc<App>,
+    orders: Vec<UnboundedReceiver<Order>>,
+    connector: &Connector,
+) -> anyhow::Result<Vec<std::thread::JoinHandle<()>>> {
+    let spawn = |(index, orders): (u16, UnboundedReceiver<Order>)| {
+        let (app, connector) = (Arc::clone(app), connector.clone());
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let work = move || {
+            let phases = app.phases();
+            let router = pages::router(&app);
+            let worker = Worker::new(app, index, connector, router);
+            LocalSet::new().block_on(&runtime, worker.run(orders, phases));
+        };
+        Ok(std::thread::Builder::new().name(format!("worker-{index}")).spawn(work)?)
+    };
+    (0u16..).zip(orders).map(spawn).collect()
+}
+
+/// Everything that is not a client's request.
+async fn control(
+    app: Arc<App>,
+    bound: Bound,
+    connector: Connector,
+    env: config::Env,
+    registry: telemetry::registry::Registry,
+) -> anyhow::Result<()> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let addr = bound.clients.local_addr()?;
+    let metrics_addr = bound.operators.as_ref().and_then(|listener| listener.local_addr().ok());
+    let acceptor = Acceptor::start(bound.clients, app.workers.clone())?;
+    if let Some(listener) = bound.operators {
+        let listener = TcpListener::from_std(listener)?;
+        let routes = operator::routes(Arc::clone(&app), registry.clone());
+        tokio::task::spawn_local(async move { axum::serve(listener, routes).await });
+    }
+    let metrics_addr = metrics_addr.map(|addr| addr.to_string()).unwrap_or_default();
+    tracing::info!(%addr, metrics_addr, version = env!("CARGO_PKG_VERSION"), "listening");
+    let health = tokio::task::spawn_local(health_checks::run(Arc::clone(&app), connector));
+    let reloads = tokio::task::spawn_local(reload::run(Arc::clone(&app), env));
+    let upkeep = tokio::task::spawn_local(metrics::upkeep(Arc::clone(&app), registry));
+    let ended = tokio::select! {
+        _ = terminate.recv() => Ok("SIGTERM"),
+        _ = interrupt.recv() => Ok("SIGINT"),
+        ended = health => Err(anyhow::anyhow!("the health checks ended: {ended:?}")),
+        ended = reloads => Err(anyhow::anyhow!("the reloader ended: {ended:?}")),
+        ended = upkeep => Err(anyhow::anyhow!("the metrics' upkeep ended: {ended:?}")),
+    };
+    if let Ok(signal) = &ended {
+        tracing::info!(signal, delay = ?app.settings.shutdown_delay, "leaving");
+        app.enter(Phase::Leaving);
+        tokio::time::sleep(app.settings.shutdown_delay).await;
+    }
+    acceptor.stop();
+    ended.map(drop)
+}
+
+/// The thread that accepts.
+struct Acceptor {
+    stop: tokio::sync::oneshot::Sender<()>,
+    thread: std::thread::JoinHandle<()>,
+}
+
+impl Acceptor {
+    fn start(listener: std::net::TcpListener, workers: Vec<Dealer>) -> anyhow::Result<Acceptor> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let (stop, stopped) = tokio::sync::oneshot::channel();
+        let accept = async move {
+            match TcpListener::from_std(listener) {
+                Ok(listener) => tokio::select! {
+                    () = deal(listener, workers) => {}
+                    _ = stopped => {}
+                },
+                Err(error) => tracing::error!(%error, "listening for clients"),
+            }
+        };
+        let thread =
+            std::thread::Builder::new().name("accept".into()).spawn(move || runtime.block_on(accept))?;
+        Ok(Acceptor { stop, thread })
+    }
+
+    fn stop(self) {
+        // A thread that ended by itself has nobody to hear this.
+        let _ = self.stop.send(());
+        let _ = self.thread.join();
+    }
+}
+
+/// Waits until the workers have finished their connections, at most `patience`; how many connections are left.
+fn join_within(workers: Vec<std::thread::JoinHandle<()>>, patience: Duration, app: &App) -> usize {
+    let deadline = std::time::Instant::now() + patience;
+    let open = || app.workers.iter().map(|worker| worker.connections.load(Relaxed)).sum::<usize>();
+    while open() > 0 && std::time::Instant::now() < deadline {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let left = open();
+    if left == 0 {
+        for worker in &app.workers {
+            let _ = worker.orders.send(Order::Stop);
+        }
+        for worker in workers {
+            let _ = worker.join();
+        }
+    }
+    left
+}

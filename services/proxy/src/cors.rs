@@ -1,0 +1,41 @@
+//! The CORS headers of chain routes, as configured and sent with every answer.
+
+use config::Settings;
+use http::header::{
+    ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
+    ACCESS_CONTROL_EXPOSE_HEADERS,
+};
+use http::{HeaderMap, HeaderValue};
+
+/// What a browser's script may read beside the body.
+const EXPOSED: &str = "Retry-After, X-Request-Id";
+
+pub(crate) struct Cors {
+    headers: Option<HeaderValue>,
+    methods: Option<HeaderValue>,
+    origin: Option<HeaderValue>,
+}
+
+impl Cors {
+    /// A value that no header can carry is left out.
+    pub(crate) fn new(settings: &Settings) -> Cors {
+        let value = |text: &str| HeaderValue::from_str(text).ok().filter(|value| !value.is_empty());
+        Cors {
+            headers: value(&settings.cors_headers),
+            methods: value(&settings.cors_methods),
+            origin: value(&settings.cors_origin),
+        }
+    }
+
+    pub(crate) fn insert(&self, headers: &mut HeaderMap) {
+        let mut set = |name, value: &Option<HeaderValue>| {
+            if let Some(value) = value {
+                headers.insert(name, value.clone());
+            }
+        };
+        set(ACCESS_CONTROL_ALLOW_HEADERS, &self.headers);
+        set(ACCESS_CONTROL_ALLOW_METHODS, &self.methods);
+        set(ACCESS_CONTROL_ALLOW_ORIGIN, &self.origin);
+        headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static(EXPOSED));
+    }
+}

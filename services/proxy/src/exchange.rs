@@ -1,0 +1,129 @@
+//! One attempt at one endpoint: send, hold the answer until its verdict is certain, and say what it was.
+//!
+//! Nothing is retried here and nothing is marked: those who decide get a value.
+
+mod hold;
+mod rest;
+
+pub(crate) use rest::Rest;
+
+use crate::fleet::Endpoint;
+use crate::upstream::{Codings, Failure, Pools};
+use crate::worker::Worker;
+use bytes::Bytes;
+use detect::{Head, Item, Judgement, Protocol};
+use http::{HeaderValue, StatusCode};
+use http_body_util::BodyExt;
+use std::collections::VecDeque;
+use std::time::Instant;
+
+/// What is sent, and what may come back.
+pub(crate) struct Ask<'a> {
+    pub(crate) body: Bytes,
+    /// The method of a single call.
+    pub(crate) method: Option<&'a str>,
+    pub(crate) batch: bool,
+    /// No answer is expected: any 2xx will do.
+    pub(crate) notification: bool,
+    pub(crate) codings: Codings,
+    /// Keep a complete body, decoded, because the answer will be edited.
+    pub(crate) whole: bool,
+}
+
+/// An answer whose verdict is certain.
+pub(crate) struct Answer {
+    pub(crate) status: StatusCode,
+    pub(crate) content_type: Option<HeaderValue>,
+    /// The content coding of what is held and of the rest.
+    pub(crate) coding: Option<HeaderValue>,
+    pub(crate) held: VecDeque<Bytes>,
+    pub(crate) held_bytes: usize,
+    /// `None`: what is held is all there is.
+    pub(crate) rest: Option<Rest>,
+    /// Bytes of held and rest together, if known.
+    pub(crate) length: Option<u64>,
+    pub(crate) judgement: Judgement,
+    /// It answers a batch.
+    pub(crate) batch: bool,
+    /// The items of a batch, where they stand in what is held.
+    pub(crate) items: Vec<Item>,
+}
+
+/// How an attempt ended.
+pub(crate) enum Outcome {
+    Answered(Box<Answer>),
+    /// Nothing was sent.
+    Unreachable(String),
+    /// It was sent, at least in part, and no usable answer came.
+    Broken(String),
+    TimedOut,
+}
+
+impl Answer {
+    /// What is held, in one piece.
+    pub(crate) fn whole(&self) -> Bytes {
+        match self.held.len() {
+            0 => Bytes::new(),
+            1 => self.held[0].clone(),
+            _ => {
+                let mut all = Vec::with_capacity(self.held_bytes);
+                self.held.iter().for_each(|chunk| all.extend_from_slice(chunk));
+                all.into()
+            }
+        }
+    }
+}
+
+/// Asks one endpoint and waits until the verdict is certain, or until `limit`.
+pub(crate) async fn attempt(
+    worker: &Worker,
+    endpoint: &Endpoint,
+    ask: &Ask<'_>,
+    now: u64,
+    limit: Instant,
+) -> Outcome {
+    let guard = endpoint.state.enter(now);
+    match tokio::time::timeout_at(limit.into(), exchange(worker, endpoint, ask, guard)).await {
+        Ok(outcome) => outcome,
+        Err(_) => Outcome::TimedOut,
+    }
+}
+
+async fn exchange(worker: &Worker, endpoint: &Endpoint, ask: &Ask<'_>, guard: crate::fleet::Mark) -> Outcome {
+    let Some(target) = &endpoint.http else {
+        return Outcome::Unreachable("no HTTP URL".into());
+    };
+    let sent = worker.pools.send(endpoint.number, target, ask.body.clone(), ask.codings).await;
+    let (response, connection) = match sent {
+        Ok(answer) => answer,
+        Err(Failure::Connect(error)) => return Outcome::Unreachable(error.to_string()),
+        Err(error @ Failure::Sent(_)) => return Outcome::Broken(error.to_string()),
+    };
+    let (head, body) = response.into_parts();
+    let seen = Head {
+        provider: Some(&*endpoint.provider).filter(|provider| !provider.is_empty()),
+        host: Some(&target.host),
+        method: ask.method,
+        status: Some(head.status.as_u16()),
+        batch: ask.batch,
+        ..Head::new(Protocol::Http, &head.headers, crate::clock::unix_ms())
+    };
+    let rest = Rest::new(body, connection, guard, worker.app.settings.proxy_timeout_per_try);
+    hold::hold(worker, &seen, head.status, ask, rest).await
+}
+
+/// A probe's exchange: the head and the decoded body, at most `most` bytes. The caller sets the time limit.
+pub(crate) async fn unjudged(
+    pools: &Pools,
+    endpoint: &Endpoint,
+    body: Bytes,
+    most: usize,
+) -> Result<(http::response::Parts, Bytes), String> {
+    let Some(target) = &endpoint.http else { return Err("no HTTP URL".into()) };
+    let sent = pools.send(endpoint.number, target, body, Codings::IDENTITY).await;
+    let (response, connection) = sent.map_err(|failure| failure.to_string())?;
+    let (head, body) = response.into_parts();
+    let body = http_body_util::Limited::new(body, most).collect().await.map_err(|error| error.to_string())?;
+    connection.give_back();
+    Ok((head, body.to_bytes()))
+}

@@ -1,0 +1,184 @@
+//! How much of an answer is held before the client sees any of it: until the verdict is certain and the body is
+//! complete or [`ENOUGH`] of it is here. What cannot be judged within the bounds streams on, unscanned.
+
+use super::{Answer, Ask, Outcome, Rest};
+use crate::decode::Decoder;
+use crate::worker::Worker;
+use bytes::Bytes;
+use detect::{Detail, Head, Judgement, Stream, Verdict};
+use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
+use http::{HeaderValue, StatusCode};
+use std::collections::VecDeque;
+
+/// Held bytes after which a certain verdict is committed.
+const ENOUGH: usize = 64 * 1024;
+
+struct Holding<'a> {
+    worker: &'a Worker,
+    head: &'a Head<'a>,
+    stream: Stream,
+    /// Decodes for the judge, and for the client when it did not offer this coding.
+    decoder: Option<Decoder>,
+    keep_decoded: bool,
+    certain: Option<Judgement>,
+    chunks: VecDeque<Bytes>,
+    bytes: usize,
+}
+
+/// Reads the answer until it can be judged.
+pub(super) async fn hold(
+    worker: &Worker,
+    head: &Head<'_>,
+    status: StatusCode,
+    ask: &Ask<'_>,
+    mut rest: Rest,
+) -> Outcome {
+    let coding = head.headers.get(CONTENT_ENCODING).filter(|coding| !is_identity(coding));
+    let decoder = match coding.map(|coding| Decoder::new(coding.to_str().unwrap_or(""))) {
+        Some(None) => return Outcome::Broken("the answer has a content coding nobody asked for".into()),
+        Some(decoder) => decoder,
+        None => None,
+    };
+    let offered = coding.is_some_and(|coding| ask.codings.contains(coding.to_str().unwrap_or("")));
+    let keep_decoded = decoder.is_some() && (!offered || ask.whole || ask.batch);
+    let mut holding = Holding {
+        worker,
+        head,
+        stream: worker.app.rules.stream(),
+        decoder,
+        keep_decoded,
+        certain: None,
+        chunks: VecDeque::new(),
+        bytes: 0,
+    };
+    let complete = match holding.fill(ask, &mut rest).await {
+        Ok(complete) => complete,
+        Err(error) => return Outcome::Broken(error),
+    };
+    let judgement = holding.verdict(ask, status, complete);
+    let declared = head.headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
+    let decoded_on = if keep_decoded { holding.decoder } else { None };
+    let (rest, length) = if complete {
+        rest.finish();
+        (None, Some(holding.bytes as u64))
+    } else {
+        let declared = declared.filter(|_| !keep_decoded);
+        (Some(rest.streaming(decoded_on)), declared)
+    };
+    Outcome::Answered(Box::new(Answer {
+        status,
+        content_type: head.headers.get(CONTENT_TYPE).cloned(),
+        coding: coding.filter(|_| !keep_decoded).cloned(),
+        held: holding.chunks,
+        held_bytes: holding.bytes,
+        rest,
+        length,
+        judgement,
+        batch: ask.batch,
+        items: if ask.batch || ask.whole || judgement.verdict != Verdict::Ok {
+            holding.stream.items().to_vec()
+        } else {
+            Vec::new()
+        },
+    }))
+}
+
+fn is_identity(coding: &HeaderValue) -> bool {
+    coding.as_bytes().trim_ascii().is_empty() || coding.as_bytes().eq_ignore_ascii_case(b"identity")
+}
+
+impl Holding<'_> {
+    /// Reads until enough is held; true when the body is complete.
+    async fn fill(&mut self, ask: &Ask<'_>, rest: &mut Rest) -> Result<bool, String> {
+        let settings = &self.worker.app.settings;
+        let most = usize::try_from(settings.max_response_scan_bytes).unwrap_or(usize::MAX).max(ENOUGH);
+        let mut budget = self.worker.app.held.open();
+        loop {
+            let Some(chunk) = rest.chunk().await else {
+                self.finish_decoding()?;
+                return Ok(true);
+            };
+            self.take(chunk.map_err(|error| format!("the answer broke off: {error}"))?)?;
+            let enough = self.certain.is_some() && !ask.whole && !ask.batch && self.bytes >= ENOUGH;
+            if enough || self.bytes > most {
+                return Ok(false);
+            }
+            if self.bytes > ENOUGH {
+                // Past what any answer may hold, the process's budget decides whether it is held on.
+                if !budget.try_grow(self.chunks.back().map_or(0, Bytes::len)) {
+                    return Ok(false);
+                }
+                tokio::task::yield_now().await;
+            }
+        }
+    }
+
+    fn take(&mut self, chunk: Bytes) -> Result<(), String> {
+        let Some(decoder) = &mut self.decoder else {
+            if self.certain.is_none() {
+                self.certain = self.stream.push(&self.worker.app.rules, self.head, &chunk);
+            }
+            self.keep(chunk);
+            return Ok(());
+        };
+        if self.certain.is_some() && !self.keep_decoded {
+            self.keep(chunk);
+            return Ok(());
+        }
+        let mut plain = Vec::new();
+        for slice in chunk.chunks(4096) {
+            let before = plain.len();
+            decoder
+                .push(slice, &mut plain)
+                .map_err(|error| format!("the answer cannot be decoded: {error}"))?;
+            if self.certain.is_none() {
+                self.certain = self.stream.push(&self.worker.app.rules, self.head, &plain[before..]);
+            }
+            if !self.keep_decoded {
+                plain.clear();
+            }
+        }
+        self.keep(if self.keep_decoded { plain.into() } else { chunk });
+        Ok(())
+    }
+
+    fn finish_decoding(&mut self) -> Result<(), String> {
+        let Some(decoder) = &mut self.decoder else { return Ok(()) };
+        let mut plain = Vec::new();
+        decoder.finish(&mut plain).map_err(|error| format!("the answer cannot be decoded: {error}"))?;
+        if self.certain.is_none() {
+            self.certain = self.stream.push(&self.worker.app.rules, self.head, &plain);
+        }
+        if self.keep_decoded {
+            self.keep(plain.into());
+        }
+        Ok(())
+    }
+
+    fn keep(&mut self, chunk: Bytes) {
+        if !chunk.is_empty() {
+            self.bytes += chunk.len();
+            self.chunks.push_back(chunk);
+        }
+    }
+
+    /// The judgement of what was read. Past the bounds a 2xx counts as a success that was not scanned.
+    fn verdict(&mut self, ask: &Ask<'_>, status: StatusCode, complete: bool) -> Judgement {
+        if ask.notification && status.is_success() {
+            return Judgement {
+                verdict: Verdict::Ok,
+                ..self.stream.finish(&self.worker.app.rules, self.head)
+            };
+        }
+        match (self.certain, complete) {
+            (Some(judgement), false) => judgement,
+            (_, true) => self.stream.finish(&self.worker.app.rules, self.head),
+            (None, false) if status.is_success() => Judgement {
+                verdict: Verdict::Ok,
+                detail: Detail::Undecided,
+                ..self.stream.finish(&self.worker.app.rules, self.head)
+            },
+            (None, false) => self.stream.finish(&self.worker.app.rules, self.head),
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! The immutable view of the fleet that a request reads once: chains, their endpoints in tiers, and the state
+//! that each endpoint carries over reloads.
+
+mod build;
+mod methods;
+mod state;
+
+pub(crate) use build::{PROBE_TIMEOUT, build};
+pub(crate) use methods::{Methods, Refusal, Stored};
+pub(crate) use state::{EndpointState, Mark};
+
+use crate::upstream::Target;
+use config::Role;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU16, Ordering::Relaxed};
+use store::{Account, Park};
+
+/// All chains that are served.
+#[derive(Default)]
+pub(crate) struct Fleet {
+    chains: HashMap<Box<str>, Arc<Chain>>,
+}
+
+/// One network and who serves it.
+pub(crate) struct Chain {
+    pub(crate) name: Arc<str>,
+    /// Unique in the process and kept over reloads: where worker-local counters stand.
+    pub(crate) number: u32,
+    /// In the order of the file.
+    pub(crate) endpoints: Vec<Endpoint>,
+    /// Endpoints by role, in the order in which roles are used.
+    pub(crate) tiers: Vec<Tier>,
+    /// The highest block that two endpoints agree on.
+    pub(crate) head: Arc<Head>,
+    /// The highest block that a client was told of.
+    pub(crate) told: Arc<Head>,
+    pub(crate) methods: Arc<Methods>,
+}
+
+/// The endpoints of one role.
+pub(crate) struct Tier {
+    pub(crate) role: Role,
+    /// Indices into [`Chain::endpoints`], kept about in order of use by a background task.
+    pub(crate) order: Vec<AtomicU16>,
+}
+
+/// The best known block of a chain.
+#[derive(Debug, Default)]
+pub(crate) struct Head(std::sync::atomic::AtomicU64);
+
+impl Head {
+    pub(crate) fn get(&self) -> u64 {
+        self.0.load(std::sync::atomic::Ordering::Relaxed)
+    }
+
+    /// Raises it to `block`, if that is higher.
+    pub(crate) fn raise(&self, block: u64) {
+        self.0.fetch_max(block, std::sync::atomic::Ordering::Relaxed);
+    }
+
+    pub(crate) fn set(&self, block: u64) {
+        self.0.store(block, std::sync::atomic::Ordering::Relaxed);
+    }
+}
+
+/// One configured entry of a chain.
+pub(crate) struct Endpoint {
+    pub(crate) id: Arc<str>,
+    /// Unique in the process and kept over reloads while its target stays the same.
+    pub(crate) number: u32,
+    /// Both URLs: when they change it is another endpoint. Never printed.
+    urls: Box<str>,
+    pub(crate) provider: Box<str>,
+    pub(crate) role: Role,
+    pub(crate) archive: bool,
+    pub(crate) private: bool,
+    pub(crate) skip_sync_check: bool,
+    pub(crate) weight: f64,
+    pub(crate) http: Option<Target>,
+    pub(crate) has_ws: bool,
+    pub(crate) account: Arc<Account>,
+    /// What is parked when the provider refuses our address: everything on this host and port.
+    pub(crate) address: Arc<Park>,
+    pub(crate) state: Arc<EndpointState>,
+    /// Marks ids of filters that were made here: eight hexadecimal digits.
+    pub(crate) filter_tag: [u8; 8],
+}
+
+impl Fleet {
+    pub(crate) fn chain(&self, name: &str) -> Option<&Arc<Chain>> {
+        self.chains.get(name)
+    }
+
+    /// All chains by name.
+    pub(crate) fn chains(&self) -> Vec<&Arc<Chain>> {
+        let mut chains: Vec<_> = self.chains.values().collect();
+        chains.sort_by(|a, b| a.name.cmp(&b.name));
+        chains
+    }
+
+    /// All endpoints with their chains.
+    pub(crate) fn endpoints(&self) -> impl Iterator<Item = (&Arc<Chain>, &Endpoint)> {
+        self.chains.values().flat_map(|chain| chain.endpoints.iter().map(move |endpoint| (chain, endpoint)))
+    }
+}
+
+impl Endpoint {
+    /// What it was used for, for comparison within its tier: utilisation where it has a ceiling that `throttling`
+    /// enforces and everybody compared has one, else the 24-hour count; both per weight.
+    pub(crate) fn use_score(&self, now: u64, by_ceiling: bool) -> f64 {
+        let by_count = || self.account.gate.use_24h(now) as f64;
+        let used =
+            if by_ceiling { self.account.gate.utilisation(now).unwrap_or_else(by_count) } else { by_count() };
+        used / self.weight
+    }
+}
+
+impl Chain {
+    /// Puts large tiers about in order of use, so that a request need look at the first few only.
+    pub(crate) fn put_in_order(&self, now: u64) {
+        for tier in self.tiers.iter().filter(|tier| tier.order.len() > crate::select::FEW) {
+            let mut order: Vec<u16> = tier.order.iter().map(|index| index.load(Relaxed)).collect();
+            order.sort_by(|a, b| {
+                let score = |index: &u16| self.at(*index).use_score(now, false);
+                score(a).total_cmp(&score(b))
+            });
+            // Readers may see an index twice and another one not at all for a moment; the next request sees it.
+            tier.order.iter().zip(order).for_each(|(place, index)| place.store(index, Relaxed));
+        }
+    }
+
+    /// The endpoint at `index`, which must come from this chain.
+    pub(crate) fn at(&self, index: u16) -> &Endpoint {
+        &self.endpoints[usize::from(index)]
+    }
+}

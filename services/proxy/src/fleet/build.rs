@@ -1,0 +1,218 @@
+//! Makes a fleet from a configuration: targets and accounts are prepared, the state of endpoints that stay is
+//! carried over, and who is disabled is left out.
+
+use super::{Chain, Endpoint, EndpointState, Fleet, Head, Methods, Tier};
+use crate::route::filter;
+use crate::upstream::{BadTarget, Target};
+use config::{EndpointConfig, FleetConfig, Role, Settings};
+use health::Rules;
+use ledger::{Gate, Limit, Unit};
+use recovery::{Block, Policy};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU16, AtomicU32, Ordering::Relaxed};
+use std::time::Duration;
+use store::{Account, Memory};
+
+/// An endpoint cannot be used as it is configured.
+#[derive(Debug, thiserror::Error)]
+#[error("{chain}.{endpoint}: {why}")]
+pub(crate) struct BuildError {
+    chain: String,
+    endpoint: String,
+    why: BadTarget,
+}
+
+/// How a probe may take at most.
+pub(crate) const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Builds the fleet of `config`; `before` lends the state of endpoints that stay.
+pub(crate) fn build(
+    config: &FleetConfig,
+    settings: &Settings,
+    memory: &Memory,
+    before: &Fleet,
+    now: u64,
+) -> Result<Fleet, BuildError> {
+    let mut fleet = Fleet::default();
+    let builder = Builder { settings, memory, before, now, rules: rules(settings) };
+    for (name, chain) in &config.chains {
+        let usable: Vec<&EndpointConfig> =
+            chain.endpoints.iter().filter(|endpoint| endpoint.disabled.is_none()).collect();
+        fleet.chains.insert(name.as_str().into(), Arc::new(builder.chain(name, &usable)?));
+    }
+    Ok(fleet)
+}
+
+/// The thresholds of the settings.
+pub(crate) fn rules(settings: &Settings) -> Rules {
+    let millis = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+    Rules {
+        down_after: settings.endpoint_failure_threshold,
+        up_after: 1,
+        eject_after: settings.endpoint_failure_threshold,
+        return_after: settings.endpoint_success_threshold,
+        proxied: settings.ephemeral_checks_enabled,
+        fresh_for_ms: Rules::fresh_for(
+            millis(settings.health_check_interval),
+            millis(settings.ephemeral_checks_interval),
+            millis(PROBE_TIMEOUT),
+        ),
+    }
+}
+
+struct Builder<'a> {
+    settings: &'a Settings,
+    memory: &'a Memory,
+    before: &'a Fleet,
+    now: u64,
+    rules: Rules,
+}
+
+impl Builder<'_> {
+    fn chain(&self, name: &str, endpoints: &[&EndpointConfig]) -> Result<Chain, BuildError> {
+        let old = self.before.chain(name);
+        let endpoints = endpoints
+            .iter()
+            .map(|config| self.endpoint(name, config, old.map(|chain| &**chain)))
+            .collect::<Result<Vec<_>, _>>()?;
+        Ok(Chain {
+            name: name.into(),
+            number: old.map_or_else(next_number, |chain| chain.number),
+            tiers: tiers(&endpoints, self.settings.public_first),
+            endpoints,
+            head: old.map_or_else(Arc::<Head>::default, |chain| Arc::clone(&chain.head)),
+            told: old.map_or_else(Arc::<Head>::default, |chain| Arc::clone(&chain.told)),
+            methods: old.map_or_else(Arc::<Methods>::default, |chain| Arc::clone(&chain.methods)),
+        })
+    }
+
+    fn endpoint(
+        &self,
+        chain: &str,
+        config: &EndpointConfig,
+        old: Option<&Chain>,
+    ) -> Result<Endpoint, BuildError> {
+        let refuse = |why| BuildError { chain: chain.to_owned(), endpoint: config.id.clone(), why };
+        let target = |url| Target::new(url, &config.headers).map_err(refuse);
+        let http = config.http_url.as_ref().map(target).transpose()?;
+        let same = |before: &&Endpoint| *before.id == *config.id && before.urls == urls(config);
+        let old = old.and_then(|chain| chain.endpoints.iter().find(same));
+        let place = config.http_url.as_ref().or(config.ws_url.as_ref());
+        let place = place.map_or_else(String::new, |url| format!("{}:{}", url.host(), url.port()));
+        Ok(Endpoint {
+            id: config.id.as_str().into(),
+            number: old.map_or_else(next_number, |before| before.number),
+            urls: urls(config),
+            provider: config.provider.as_str().into(),
+            role: config.role,
+            archive: config.archive,
+            private: config.private,
+            skip_sync_check: config.skip_sync_check,
+            weight: config.weight,
+            http,
+            has_ws: config.ws_url.is_some(),
+            account: self.account(config),
+            address: self.memory.address(&place),
+            state: self.state(old),
+            filter_tag: filter::tag(chain, &config.id),
+        })
+    }
+
+    fn state(&self, old: Option<&Endpoint>) -> Arc<EndpointState> {
+        match old {
+            Some(before) => {
+                before.state.follow(self.rules, self.now);
+                Arc::clone(&before.state)
+            }
+            None => Arc::new(EndpointState::new(self.rules)),
+        }
+    }
+
+    fn account(&self, config: &EndpointConfig) -> Arc<Account> {
+        let learning = self.learning(config);
+        let limits = limits(config);
+        let policy = policy(config);
+        let rules = format!("{limits:?} {learning:?} {policy:?}");
+        self.memory.account(&config.account, &rules, |before| {
+            let learned = before.and_then(|before| before.gate.export());
+            Account::new(
+                &config.account,
+                policy,
+                Gate::restored(limits.clone(), learning, learned),
+                before,
+                self.now,
+            )
+        })
+    }
+
+    fn learning(&self, config: &EndpointConfig) -> Option<aimd::Params> {
+        let on = self.settings.capacity_learning_enabled && self.settings.capacity_throttling_enabled;
+        let learning = &config.learning;
+        on.then(|| aimd::Params {
+            decrease_factor: learning.decrease_factor,
+            increase_interval_ms: millis(learning.increase_interval),
+            min_estimate: learning.min_estimate,
+            window_ms: learning.window.map(millis),
+        })
+    }
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn limits(config: &EndpointConfig) -> Vec<Limit> {
+    let mut limits = Vec::new();
+    for capacity in &config.capacity {
+        for (amount, unit) in
+            [(capacity.max_requests, Unit::Requests), (capacity.max_compute_units, Unit::ComputeUnits)]
+        {
+            limits.extend(amount.map(|amount| Limit {
+                amount: u32::try_from(amount).unwrap_or(u32::MAX),
+                unit,
+                window_ms: millis(capacity.window),
+                smooth: capacity.smooth,
+            }));
+        }
+    }
+    limits
+}
+
+fn policy(config: &EndpointConfig) -> Policy {
+    let block = config.recovery.as_ref().map(|block| Block {
+        initial_backoff: block.initial_backoff,
+        backoff_multiplier: block.backoff_multiplier,
+        max_backoff: block.max_backoff,
+        max_retries: block.max_retries,
+        required_successes: block.required_successes,
+        reset_after: block.reset_after,
+    });
+    Policy::new(block.as_ref())
+}
+
+/// What makes an endpoint another one although its id stays.
+fn urls(config: &EndpointConfig) -> Box<str> {
+    let text = |url: &Option<config::SecretUrl>| {
+        url.as_ref().map_or_else(String::new, |url| url.expose().to_string())
+    };
+    format!("{} {}", text(&config.http_url), text(&config.ws_url)).into()
+}
+
+fn tiers(endpoints: &[Endpoint], public_first: bool) -> Vec<Tier> {
+    let order = if public_first {
+        [Role::Public, Role::Primary, Role::Fallback]
+    } else {
+        [Role::Primary, Role::Fallback, Role::Public]
+    };
+    let of_role = |role| {
+        let members = (0u16..).zip(endpoints).filter(|(_, endpoint)| endpoint.role == role);
+        Tier { role, order: members.map(|(index, _)| AtomicU16::new(index)).collect() }
+    };
+    order.into_iter().map(of_role).filter(|tier| !tier.order.is_empty()).collect()
+}
+
+/// Numbers that are given once in the life of the process.
+fn next_number() -> u32 {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    NEXT.fetch_add(1, Relaxed)
+}

@@ -1,0 +1,261 @@
+//! What one process knows of an endpoint beside its configuration: health, use in flight, newest block, latency.
+//!
+//! Requests read atomics; the trackers behind them are locked only when something changes.
+
+use detect::Verdict;
+use health::{Change, Rank, Rules, Standing, Tracker, View};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+/// Published ranks; what has none is excluded.
+const EXCLUDED: u8 = u8::MAX;
+
+/// How fast the average latency forgets: a new sample weighs an eighth, a slower one counts at once.
+const FORGET: f32 = 0.125;
+
+#[derive(Debug)]
+pub(crate) struct EndpointState {
+    in_flight: AtomicU32,
+    http: Mutex<Tracker>,
+    ws: Mutex<Tracker>,
+    rank: AtomicU8,
+    /// Ejected, or failures in a row: successes have something to undo.
+    troubled: AtomicBool,
+    /// Unix milliseconds from which a half-open trial may run; 0: none.
+    trial_due: AtomicU64,
+    failed_at: AtomicU64,
+    hit_at: AtomicU64,
+    block: AtomicU64,
+    /// Its key was refused and no probe has confirmed that yet.
+    key_suspect: AtomicBool,
+    away: AtomicBool,
+    last_verdict: AtomicU8,
+    /// Peak-weighted average latency in microseconds, as the bits of an `f32`.
+    latency: AtomicU32,
+}
+
+/// An attempt in flight. Dropped with the answer's body.
+#[derive(Debug)]
+pub(crate) struct Mark {
+    state: Arc<EndpointState>,
+    begun: u64,
+}
+
+impl Mark {
+    /// The upstream died after the client had seen the first byte.
+    pub(crate) fn broke_off(&self) {
+        self.state.failed(self.begun, crate::clock::unix_ms());
+    }
+}
+
+impl Drop for Mark {
+    fn drop(&mut self) {
+        self.state.in_flight.fetch_sub(1, Relaxed);
+    }
+}
+
+impl EndpointState {
+    pub(crate) fn new(rules: Rules) -> EndpointState {
+        let state = EndpointState {
+            in_flight: AtomicU32::new(0),
+            http: Mutex::new(Tracker::new(rules)),
+            ws: Mutex::new(Tracker::new(rules)),
+            rank: AtomicU8::new(0),
+            troubled: AtomicBool::new(false),
+            trial_due: AtomicU64::new(0),
+            failed_at: AtomicU64::new(0),
+            hit_at: AtomicU64::new(0),
+            block: AtomicU64::new(0),
+            key_suspect: AtomicBool::new(false),
+            away: AtomicBool::new(false),
+            last_verdict: AtomicU8::new(u8::MAX),
+            latency: AtomicU32::new(0),
+        };
+        state.publish(&state.tracker(), 0);
+        state
+    }
+
+    /// Marks an attempt in flight.
+    pub(crate) fn enter(self: &Arc<Self>, now: u64) -> Mark {
+        self.in_flight.fetch_add(1, Relaxed);
+        Mark { state: Arc::clone(self), begun: now }
+    }
+
+    pub(crate) fn in_flight(&self) -> u32 {
+        self.in_flight.load(Relaxed)
+    }
+
+    /// Its place among the endpoints of its tier, smaller first; `None`: it is out of service.
+    pub(crate) fn rank(&self) -> Option<u8> {
+        Some(self.rank.load(Relaxed)).filter(|rank| *rank != EXCLUDED)
+    }
+
+    /// Takes the half-open trial that is due, if there is one and nobody else has.
+    pub(crate) fn claim_trial(&self, now: u64) -> bool {
+        let due = self.trial_due.load(Relaxed);
+        if due == 0 || due > now {
+            return false;
+        }
+        let mut tracker = self.tracker();
+        let taken = tracker.take_trial(now);
+        self.publish(&tracker, now);
+        taken
+    }
+
+    /// A call begun at `begun` was answered.
+    pub(crate) fn served(&self, begun: u64, now: u64, took: Duration) -> Option<Change> {
+        self.sample(took);
+        if !self.troubled.load(Relaxed) {
+            return None;
+        }
+        let mut tracker = self.tracker();
+        let change = tracker.served(begun, now);
+        self.troubled.store(tracker.view(now).trial_due.is_some(), Relaxed);
+        self.publish(&tracker, now);
+        change
+    }
+
+    /// A call begun at `begun` failed and the endpoint is to blame.
+    pub(crate) fn failed(&self, begun: u64, now: u64) -> Option<Change> {
+        let mut tracker = self.tracker();
+        let change = tracker.failed(begun, now);
+        self.troubled.store(true, Relaxed);
+        self.publish(&tracker, now);
+        drop(tracker);
+        if change.is_some() {
+            self.leave();
+        }
+        change
+    }
+
+    /// A probe over HTTP ended.
+    pub(crate) fn probed(&self, begun: u64, now: u64, ok: bool) -> Option<Change> {
+        let mut tracker = self.tracker();
+        let change = tracker.probe_result(begun, now, ok);
+        self.publish(&tracker, now);
+        drop(tracker);
+        if !ok {
+            self.leave();
+        }
+        change
+    }
+
+    /// Recomputes what requests read: results grow old without an event.
+    pub(crate) fn refresh(&self, now: u64) {
+        self.publish(&self.tracker(), now);
+    }
+
+    /// Follows other rules from now on.
+    pub(crate) fn follow(&self, rules: Rules, now: u64) {
+        self.ws_tracker().set_rules(rules);
+        let mut tracker = self.tracker();
+        tracker.set_rules(rules);
+        self.publish(&tracker, now);
+    }
+
+    pub(crate) fn view(&self, now: u64) -> View {
+        self.tracker().view(now)
+    }
+
+    /// How soon the next probe over HTTP should come.
+    pub(crate) fn standing(&self) -> Standing {
+        self.tracker().standing()
+    }
+
+    pub(crate) fn view_ws(&self, now: u64) -> View {
+        self.ws_tracker().view(now)
+    }
+
+    /// When it last failed, Unix milliseconds; 0: never.
+    pub(crate) fn last_failed(&self) -> u64 {
+        self.failed_at.load(Relaxed)
+    }
+
+    /// When it was last refused for a limit, Unix milliseconds; 0: never.
+    pub(crate) fn last_hit(&self) -> u64 {
+        self.hit_at.load(Relaxed)
+    }
+
+    pub(crate) fn hit(&self, now: u64) {
+        self.hit_at.store(now, Relaxed);
+    }
+
+    /// The newest block it is known to have; 0: none.
+    pub(crate) fn block(&self) -> u64 {
+        self.block.load(Relaxed)
+    }
+
+    pub(crate) fn saw_block(&self, block: u64) {
+        self.block.store(block, Relaxed);
+    }
+
+    pub(crate) fn suspect_key(&self) {
+        self.key_suspect.store(true, Relaxed);
+    }
+
+    /// Whether its key was refused on a client's call and no probe has looked since.
+    pub(crate) fn key_is_suspect(&self) -> bool {
+        self.key_suspect.load(Relaxed)
+    }
+
+    /// A probe has looked: what it found counts.
+    pub(crate) fn settle_key_suspicion(&self) {
+        self.key_suspect.store(false, Relaxed);
+    }
+
+    pub(crate) fn said(&self, verdict: Verdict) {
+        self.last_verdict.store(verdict as u8, Relaxed);
+    }
+
+    pub(crate) fn last_verdict(&self) -> Option<Verdict> {
+        Verdict::ALL.into_iter().find(|verdict| *verdict as u8 == self.last_verdict.load(Relaxed))
+    }
+
+    /// It gets no requests now: once it is back it must not draw them all.
+    pub(crate) fn leave(&self) {
+        self.away.store(true, Relaxed);
+    }
+
+    pub(crate) fn is_away(&self) -> bool {
+        self.away.load(Relaxed)
+    }
+
+    /// It is back; true for the one caller that saw it first.
+    pub(crate) fn come_back(&self) -> bool {
+        self.away.swap(false, Relaxed)
+    }
+
+    /// Average latency × attempts in flight, the lower the better.
+    pub(crate) fn latency_score(&self, in_flight: u32) -> f64 {
+        f64::from(f32::from_bits(self.latency.load(Relaxed))) * f64::from(in_flight + 1)
+    }
+
+    fn sample(&self, took: Duration) {
+        let sample = took.as_micros() as f32;
+        let before = f32::from_bits(self.latency.load(Relaxed));
+        let after = if sample > before { sample } else { before + (sample - before) * FORGET };
+        self.latency.store(after.to_bits(), Relaxed);
+    }
+
+    fn publish(&self, tracker: &Tracker, now: u64) {
+        let view = tracker.view(now);
+        let rank = match view.rank {
+            Rank::Good => 0,
+            Rank::Unseen => 1,
+            Rank::ExpiredBad => 2,
+            Rank::Excluded => EXCLUDED,
+        };
+        self.rank.store(rank, Relaxed);
+        self.trial_due.store(view.trial_due.unwrap_or(0), Relaxed);
+        self.failed_at.store(view.failed_at, Relaxed);
+    }
+
+    fn tracker(&self) -> MutexGuard<'_, Tracker> {
+        self.http.lock().expect("no holder of this lock can panic")
+    }
+
+    fn ws_tracker(&self) -> MutexGuard<'_, Tracker> {
+        self.ws.lock().expect("no holder of this lock can panic")
+    }
+}

@@ -1,0 +1,67 @@
+//! The outermost service, written by hand: it recognises a JSON-RPC request by method and path and hands it
+//! straight on; everything else is the router's.
+
+use crate::net::Body;
+use crate::rpc;
+use crate::worker::{Phase, Worker};
+use futures_util::FutureExt;
+use http::header::{CONNECTION, HeaderValue};
+use http::{Method, Request, Response};
+use hyper::body::Incoming;
+use std::convert::Infallible;
+use std::panic::AssertUnwindSafe;
+use std::pin::Pin;
+use std::rc::Rc;
+use tower::ServiceExt;
+
+/// One client connection's service.
+pub(crate) struct Front {
+    worker: Rc<Worker>,
+}
+
+impl Front {
+    pub(crate) fn new(worker: Rc<Worker>) -> Front {
+        Front { worker }
+    }
+}
+
+impl hyper::service::Service<Request<Incoming>> for Front {
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>>>>;
+
+    fn call(&self, request: Request<Incoming>) -> Self::Future {
+        let worker = Rc::clone(&self.worker);
+        Box::pin(async move {
+            let mut response = if *request.method() == Method::POST {
+                guarded(&worker, request).await
+            } else {
+                routed(&worker, request).await
+            };
+            // A connection that stays open would bring requests to a process that is about to go.
+            if worker.app.phase() != Phase::Serving {
+                response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+            }
+            Ok(response)
+        })
+    }
+}
+
+/// A bug in one request must not end the other requests of its worker.
+async fn guarded(worker: &Rc<Worker>, request: Request<Incoming>) -> Response<Body> {
+    let id = worker.next_id();
+    match AssertUnwindSafe(rpc::serve(worker, id, request)).catch_unwind().await {
+        Ok(response) => response,
+        Err(_) => {
+            tracing::error!(%id, "a request panicked");
+            crate::reply::Problem::Internal.respond(None, id, crate::clock::unix_ms())
+        }
+    }
+}
+
+async fn routed(worker: &Rc<Worker>, request: Request<Incoming>) -> Response<Body> {
+    match worker.router.clone().oneshot(request.map(axum::body::Body::new)).await {
+        Ok(response) => response.map(Body::Page),
+        Err(never) => match never {},
+    }
+}

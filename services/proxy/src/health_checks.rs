@@ -1,0 +1,196 @@
+//! Health inside the process: who is probed, and what a probe's answer does. The schedule and the meaning of
+//! results are `health`'s, when a parked account is back is `recovery`'s.
+
+mod accounts;
+mod sound;
+
+use crate::app::App;
+use crate::fleet::{Fleet, PROBE_TIMEOUT};
+use crate::metrics;
+use crate::upstream::Connector;
+use ::metrics::{counter, histogram};
+use accounts::Parked;
+use health::{
+    Change, Command, Measured, Prober, Settings, Standing, agreed_head, run_checks, run_recoveries,
+};
+use rand::SeedableRng;
+use rand::rngs::SmallRng;
+use recovery::{Hit, Kind};
+use sound::{Sounder, Sounding};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
+use tokio::sync::{mpsc, watch};
+
+/// How often states that grow old are refreshed and tiers are put in order.
+const REFRESH: Duration = Duration::from_millis(100);
+/// A probe that outlasts both of its calls' time limits by this much is lost.
+const SLACK: Duration = Duration::from_secs(2);
+
+/// An endpoint's number: probes are over HTTP.
+type Target = u32;
+
+/// Checks health until the process ends.
+pub(crate) async fn run(app: Arc<App>, connector: Connector) {
+    let (sounder, soundings) = Sounder::new();
+    tokio::task::spawn_local(sound::answer(Arc::clone(&app), connector, soundings));
+    let (commands, received) = mpsc::channel(1024);
+    let (first_pass, mut checked) = watch::channel(false);
+    let (changes, changed) = watch::channel(0);
+    let settings = settings(&app.settings);
+    let prober = Arc::new(Checks { app: Arc::clone(&app), sounder: sounder.clone() });
+    let accounts = Arc::new(Parked { app: Arc::clone(&app), sounder });
+    let rng = SmallRng::from_os_rng;
+    let targets = targets(&app.fleet.load());
+    let checking = run_checks(prober, settings, targets, received, first_pass, rng());
+    let recovering = run_recoveries(accounts, changed, rng());
+    tokio::pin!(checking, recovering);
+    let mut refresh = tokio::time::interval(REFRESH);
+    let mut seen = app.fleet.load_full();
+    loop {
+        tokio::select! {
+            () = &mut checking => return,
+            () = &mut recovering => return,
+            _ = checked.wait_for(|over| *over), if !app.checked.load(Relaxed) => app.checked.store(true, Relaxed),
+            () = app.health_woken() => {
+                changes.send_modify(|count| *count += 1);
+                suspect(&app.fleet.load(), &commands);
+            }
+            _ = refresh.tick() => {
+                let fleet = app.fleet.load_full();
+                if !Arc::ptr_eq(&fleet, &seen) && commands.try_send(Command::Retarget(self::targets(&fleet))).is_ok() {
+                    seen = Arc::clone(&fleet);
+                }
+                freshen(&fleet);
+            }
+        }
+    }
+}
+
+fn settings(settings: &config::Settings) -> Settings {
+    let millis = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+    Settings {
+        interval_ms: millis(settings.health_check_interval),
+        ephemeral_interval_ms: millis(settings.ephemeral_checks_interval),
+        concurrency: usize::try_from(settings.health_check_concurrency).unwrap_or(usize::MAX),
+        deadline_ms: millis(PROBE_TIMEOUT * 2 + SLACK),
+    }
+}
+
+fn targets(fleet: &Fleet) -> Vec<Vec<Target>> {
+    let numbers = |chain: &&Arc<crate::fleet::Chain>| {
+        chain
+            .endpoints
+            .iter()
+            .filter(|endpoint| endpoint.http.is_some())
+            .map(|endpoint| endpoint.number)
+            .collect()
+    };
+    fleet.chains().iter().map(numbers).collect()
+}
+
+/// Endpoints that were just ejected, or whose key was refused, are probed soon.
+fn suspect(fleet: &Fleet, commands: &mpsc::Sender<Command<Target>>) {
+    for (_, endpoint) in fleet.endpoints() {
+        if endpoint.state.rank().is_none() || endpoint.state.key_is_suspect() {
+            // A full queue means that the prober is busy; the schedule will come to it.
+            let _ = commands.try_send(Command::Suspect(endpoint.number));
+        }
+    }
+}
+
+/// Recomputes what grows old without an event: ranks, and the order of large tiers.
+fn freshen(fleet: &Fleet) {
+    let now = crate::clock::unix_ms();
+    for (_, endpoint) in fleet.endpoints() {
+        endpoint.state.refresh(now);
+    }
+    fleet.chains().iter().for_each(|chain| chain.put_in_order(now));
+}
+
+/// Sends scheduled probes and applies what they find.
+struct Checks {
+    app: Arc<App>,
+    sounder: Sounder,
+}
+
+impl Prober for Checks {
+    type Target = Target;
+
+    async fn probe(&self, target: Target) -> Standing {
+        let fleet = self.app.fleet.load_full();
+        let Some((chain, endpoint)) = fleet.endpoints().find(|(_, endpoint)| endpoint.number == target)
+        else {
+            return Standing::Skipped;
+        };
+        let now = crate::clock::unix_ms();
+        if endpoint.account.park.is_parked(now) || endpoint.address.is_parked(now) {
+            return Standing::Skipped;
+        }
+        let sync = self.app.settings.health_check_sync_status && !endpoint.skip_sync_check;
+        let begun = Instant::now();
+        let Some(sounding) = self.sounder.sound(target, sync).await else { return Standing::Bad };
+        let measured = sounding.measured;
+        count(&chain.name, &endpoint.id, &measured, begun.elapsed());
+        self.apply(chain, endpoint, &sounding, now)
+    }
+}
+
+impl Checks {
+    fn apply(
+        &self,
+        chain: &crate::fleet::Chain,
+        endpoint: &crate::fleet::Endpoint,
+        sounding: &Sounding,
+        begun: u64,
+    ) -> Standing {
+        let now = crate::clock::unix_ms();
+        let measured = &sounding.measured;
+        if let Some(limited) = measured.limited {
+            let hit = Hit { now, hint: limited.hint, kind: limited.kind, window_ms: 60_000 };
+            endpoint.account.park.hit(&hit, rand::random());
+            self.app.wake_health();
+        }
+        endpoint.state.settle_key_suspicion();
+        if let Some(block) = measured.block {
+            endpoint.state.saw_block(block);
+            let blocks =
+                chain.endpoints.iter().map(|endpoint| endpoint.state.block()).filter(|block| *block > 0);
+            chain.head.set(agreed_head(blocks).unwrap_or(0));
+        }
+        let Some(ok) = measured.health() else { return Standing::Skipped };
+        if let Some(change) = endpoint.state.probed(begun, now, ok) {
+            tracing::info!(chain = %chain.name, endpoint = %endpoint.id, ?change, reached = measured.reached, "health changed");
+            debug_assert!(change != Change::Ejected, "probes do not eject");
+        }
+        endpoint.state.standing()
+    }
+}
+
+fn count(chain: &Arc<str>, endpoint: &Arc<str>, measured: &Measured, took: Duration) {
+    let result = match (measured.health(), measured.reached) {
+        (Some(true), _) => "good",
+        (None, _) => "limited",
+        (Some(false), true) => "bad",
+        (Some(false), false) => "unreachable",
+    };
+    let labels = [("chain", chain.to_string()), ("endpoint", endpoint.to_string())];
+    histogram!(metrics::CHECK_DURATION, &labels).record(took.as_secs_f64());
+    let [chain, endpoint] = labels;
+    counter!(
+        metrics::CHECKS,
+        &[chain, endpoint, ("protocol", "http".to_owned()), ("result", result.to_owned())]
+    )
+    .increment(1);
+}
+
+/// What a limit that a probe met is, for `recovery`.
+fn kind_of(judgement: &detect::Judgement) -> Kind {
+    match (judgement.verdict, judgement.scope) {
+        (detect::Verdict::QuotaExhausted, _) => {
+            Kind::Quota { daily: judgement.detail == detect::Detail::QuotaDaily }
+        }
+        (_, detect::Scope::Address) => Kind::Address,
+        _ => Kind::Burst,
+    }
+}

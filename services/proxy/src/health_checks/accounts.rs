@@ -1,0 +1,121 @@
+//! Parked accounts and addresses as the recovery driver sees them: who is parked, and one probe for each.
+
+use super::sound::Sounder;
+use crate::app::App;
+use crate::fleet::Fleet;
+use crate::metrics;
+use ::metrics::counter;
+use health::{Accounts, Parked as Entry};
+use recovery::Probe;
+use std::collections::HashSet;
+use std::sync::Arc;
+use store::{Change, Park};
+
+/// What is parked.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Name {
+    Account(Box<str>),
+    /// A host and port that refuses our address, by one endpoint on it.
+    Address(u32),
+}
+
+pub(super) struct Parked {
+    pub(super) app: Arc<App>,
+    pub(super) sounder: Sounder,
+}
+
+/// A park, and an endpoint to probe it by.
+struct Found {
+    name: Name,
+    chain: Arc<str>,
+    endpoint: Arc<str>,
+    number: u32,
+    park: ParkOf,
+}
+
+impl Parked {
+    /// Every park there is, each once.
+    fn parks(fleet: &Fleet) -> Vec<Found> {
+        let mut known: HashSet<*const Park> = HashSet::new();
+        let mut found = Vec::new();
+        for (chain, endpoint) in fleet.endpoints().filter(|(_, endpoint)| endpoint.http.is_some()) {
+            let account = (
+                Name::Account(endpoint.account.name.clone()),
+                ParkOf::Account(Arc::clone(&endpoint.account)),
+            );
+            let address = (Name::Address(endpoint.number), ParkOf::Address(Arc::clone(&endpoint.address)));
+            for (name, park) in [account, address] {
+                if known.insert(std::ptr::from_ref(park.park())) {
+                    let (chain, id) = (Arc::clone(&chain.name), Arc::clone(&endpoint.id));
+                    found.push(Found { name, chain, endpoint: id, number: endpoint.number, park });
+                }
+            }
+        }
+        found
+    }
+
+    fn find(&self, name: &Name) -> Option<Found> {
+        Self::parks(&self.app.fleet.load_full()).into_iter().find(|found| found.name == *name)
+    }
+}
+
+/// A park, held by whoever owns it.
+enum ParkOf {
+    Account(Arc<store::Account>),
+    Address(Arc<Park>),
+}
+
+impl ParkOf {
+    fn park(&self) -> &Park {
+        match self {
+            ParkOf::Account(account) => &account.park,
+            ParkOf::Address(park) => park,
+        }
+    }
+}
+
+impl Accounts for Parked {
+    type Id = Name;
+
+    fn now_ms(&self) -> u64 {
+        crate::clock::unix_ms()
+    }
+
+    async fn in_episode(&self) -> Option<Vec<Entry<Name>>> {
+        let fleet = self.app.fleet.load_full();
+        let entry = |found: Found| {
+            let park = found.park.park();
+            let (record, policy) = (park.record(), *park.policy());
+            record.in_episode().then_some(Entry { id: found.name, record, policy })
+        };
+        Some(Self::parks(&fleet).into_iter().filter_map(entry).collect())
+    }
+
+    async fn claim(&self, _: &Name) -> bool {
+        true
+    }
+
+    async fn probe(&self, name: &Name) -> Probe {
+        let Some(found) = self.find(name) else { return Probe::Failed };
+        let Some(sounding) = self.sounder.sound(found.number, false).await else { return Probe::Failed };
+        match sounding.measured.limited {
+            Some(limited) => Probe::Limited { kind: limited.kind, hint: limited.hint },
+            None if sounding.measured.ok => Probe::Clean,
+            None => Probe::Failed,
+        }
+    }
+
+    async fn apply(&self, name: &Name, outcome: Probe, jitter: f64) -> bool {
+        let Some(Found { chain, endpoint, park, .. }) = self.find(name) else { return false };
+        let now = crate::clock::unix_ms();
+        if park.park().probed(outcome, now, jitter) == Change::Back {
+            tracing::info!(%chain, %endpoint, "back from being parked");
+            counter!(metrics::RECOVERIES, "chain" => chain.to_string(), "endpoint" => endpoint.to_string())
+                .increment(1);
+            if let ParkOf::Account(account) = &park {
+                account.gate.served(now, now);
+            }
+        }
+        true
+    }
+}

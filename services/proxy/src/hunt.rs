@@ -1,0 +1,399 @@
+//! The search for an endpoint that answers one call, or a batch: attempt after attempt until `retry` is content,
+//! nobody is left, or time is up. Its only state is who was tried and what became of it.
+
+mod wait;
+
+use crate::exchange::{Answer, Ask, Outcome, attempt};
+use crate::record::{Attempt, record};
+use crate::reply::Problem;
+use crate::request::Request;
+use crate::retry::{self, Ended, Next};
+use crate::route::{BlockWanted, Need, Safety, block_wanted};
+use crate::select::{Choice, Saturated, Skip, Tried, Wish, last_resort, select};
+use crate::why::What;
+use config::Role;
+use detect::{Detail, Verdict};
+use ledger::{Cost, Sender, Ticket};
+use std::sync::Arc;
+use std::time::Instant;
+use store::Account;
+
+/// Who is asked next.
+pub(crate) struct Picked {
+    index: u16,
+    ticket: Option<Ticket>,
+    overflow: Option<Pass>,
+    cost: Cost,
+}
+
+/// Leave to overload one account, one at a time; ends when dropped, also when the client goes away.
+pub(crate) struct Pass(Arc<Account>);
+
+impl Drop for Pass {
+    fn drop(&mut self) {
+        self.0.gate.overflow_ended();
+    }
+}
+
+/// What an attempt led to.
+pub(crate) enum Step {
+    /// The client gets this.
+    Done(Box<Answer>),
+    /// Some calls of a batch may be answered; the others are to be asked elsewhere.
+    Partly(Box<Answer>),
+    /// Somebody else is to be asked.
+    Again,
+}
+
+/// Why the search ended without an answer to pass on.
+pub(crate) enum End {
+    /// A refusal, or a 400, that is all anybody had to say.
+    Answer(Box<Answer>),
+    Problem(Problem),
+    /// Nobody has room for all calls of this batch at once, but maybe for some.
+    Split,
+}
+
+/// The state of one search.
+pub(crate) struct Hunt<'a> {
+    request: &'a Request<'a>,
+    need: Need,
+    method: &'a str,
+    params: Option<&'a [u8]>,
+    /// Only this endpoint knows the id that the call is about.
+    only: Option<u16>,
+    tried: Tried,
+    /// Attempts of those that are limited in number.
+    attempts: u32,
+    public_attempts: u32,
+    /// All attempts, for the client that wants to know.
+    pub(crate) asked: u32,
+    pub(crate) last: Option<u16>,
+    /// Failed without a second opinion so far: endpoint and when the attempt began.
+    suspects: Vec<(u16, u64)>,
+    failures: u32,
+    limited: bool,
+    waited: std::time::Duration,
+    used_last_resort: bool,
+    /// An earlier attempt may have been carried out.
+    pub(crate) maybe_done: bool,
+    block: Option<u64>,
+    archive: bool,
+    refusal: Option<Box<Answer>>,
+    bad_request: Option<Box<Answer>>,
+}
+
+impl<'a> Hunt<'a> {
+    pub(crate) fn new(
+        request: &'a Request<'a>,
+        need: Need,
+        method: &'a str,
+        params: Option<&'a [u8]>,
+    ) -> Hunt<'a> {
+        Hunt {
+            request,
+            need,
+            method,
+            params,
+            only: None,
+            tried: Tried::default(),
+            attempts: 0,
+            public_attempts: 0,
+            asked: 0,
+            last: None,
+            suspects: Vec::new(),
+            failures: 0,
+            limited: false,
+            waited: std::time::Duration::ZERO,
+            used_last_resort: false,
+            maybe_done: false,
+            block: None,
+            archive: need.archive,
+            refusal: None,
+            bad_request: None,
+        }
+    }
+
+    /// Only `index` knows what the call is about.
+    pub(crate) fn pin(&mut self, index: u16) {
+        self.only = Some(index);
+    }
+
+    /// Who is next; waits for capacity where that is worth it.
+    pub(crate) async fn next(&mut self, cost: Cost) -> Result<Picked, End> {
+        loop {
+            if self.attempts >= self.request.worker.app.settings.proxy_max_retries {
+                return Err(self.end(Problem::AllAttemptsFailed));
+            }
+            if self.request.left(Instant::now()).is_zero() {
+                return Err(self.end(Problem::Deadline));
+            }
+            match self.choose(cost) {
+                Choice::Take { index, ticket } => return Ok(Picked { index, ticket, overflow: None, cost }),
+                Choice::Nobody => return self.resort(cost),
+                Choice::Saturated(saturated) => {
+                    if saturated.tokens && cost.requests > 1 {
+                        return Err(End::Split);
+                    }
+                    if let Some((index, pass)) = self.wait(&saturated).await? {
+                        return Ok(Picked { index, ticket: None, overflow: Some(pass), cost });
+                    }
+                }
+            }
+        }
+    }
+
+    fn choose(&mut self, cost: Cost) -> Choice {
+        let wish = self.wish(cost);
+        let chain = self.request.chain;
+        let metrics = &self.request.worker.metrics;
+        let mut rng = self.request.worker.rng.borrow_mut();
+        select(chain, &wish, &mut *rng, |index, skip| {
+            let endpoint = chain.at(index);
+            if let Skip::Full { .. } = skip {
+                metrics.endpoint(chain, endpoint).skipped.add(1);
+            }
+            self.request.tell(What::Skipped { endpoint: endpoint.id.clone(), skip });
+        })
+    }
+
+    fn wish(&self, cost: Cost) -> Wish<'_> {
+        let app = &self.request.worker.app;
+        Wish {
+            method: self.method,
+            known_method: self.need.known,
+            archive: self.archive,
+            block: self.block,
+            only: self.only,
+            given_away: self.need.safety == Safety::Transaction && !self.tried.is_empty(),
+            may_try: self.need.safety == Safety::Repeatable,
+            public: !app.settings.public_first || self.public_attempts < app.settings.public_first_attempts,
+            cost,
+            now: crate::clock::unix_ms(),
+            tried: &self.tried,
+            policy: app.selection,
+        }
+    }
+
+    /// Health excluded everybody: one attempt at whoever failed longest ago.
+    fn resort(&mut self, cost: Cost) -> Result<Picked, End> {
+        let chosen =
+            if self.used_last_resort { None } else { last_resort(self.request.chain, &self.wish(cost)) };
+        self.used_last_resort = true;
+        let Some(index) = chosen else {
+            let problem = if self.limited && self.failures == 0 {
+                Problem::Saturated { at: self.soonest_opening() }
+            } else if self.asked > 0 {
+                Problem::AllAttemptsFailed
+            } else {
+                Problem::NoLiveEndpoint
+            };
+            return Err(self.end(problem));
+        };
+        self.request.tell(What::LastResort { endpoint: self.request.chain.at(index).id.clone() });
+        Ok(Picked { index, ticket: None, overflow: None, cost })
+    }
+
+    /// When the first of those that refused for a limit opens again.
+    fn soonest_opening(&self) -> u64 {
+        let now = crate::clock::unix_ms();
+        let endpoints =
+            (0u16..).zip(&self.request.chain.endpoints).filter(|(index, _)| self.tried.contains(*index));
+        endpoints.filter_map(|(_, endpoint)| crate::select::opening(endpoint, now)).min().unwrap_or(now)
+    }
+
+    /// Asks who was picked, records what came of it, and decides.
+    pub(crate) async fn ask(&mut self, picked: Picked, ask: &Ask<'_>) -> Result<Step, End> {
+        let request = self.request;
+        let endpoint = request.chain.at(picked.index);
+        let (begun, sent_at) = (Instant::now(), crate::clock::unix_ms());
+        self.tried.insert(picked.index);
+        if !spend(endpoint, picked.ticket, picked.cost, sent_at) {
+            // The token's window ended between its grant and now: choose again.
+            self.tried.remove(picked.index);
+            return Ok(Step::Again);
+        }
+        self.asked += 1;
+        self.last = Some(picked.index);
+        self.public_attempts += u32::from(endpoint.role == Role::Public);
+        let outcome = attempt(request.worker, endpoint, ask, sent_at, request.attempt_limit(begun)).await;
+        let ended = self.told(endpoint, &outcome, begun);
+        let note = Attempt {
+            index: picked.index,
+            method: self.method,
+            known_method: self.need.known,
+            cost: picked.cost,
+            overflow: picked.overflow.is_some(),
+            sent_at,
+            took: begun.elapsed(),
+        };
+        if record(request, &note, &ended, &outcome) {
+            self.suspects.push((picked.index, sent_at));
+        }
+        self.decide(picked.index, &ended, outcome)
+    }
+
+    fn told(&self, endpoint: &crate::fleet::Endpoint, outcome: &Outcome, begun: Instant) -> Ended {
+        let (endpoint, took) = (endpoint.id.clone(), begun.elapsed());
+        let (ended, how) = match outcome {
+            Outcome::Answered(answer) => {
+                let (status, judgement) = (answer.status.as_u16(), answer.judgement);
+                self.request.tell(What::Answered { endpoint, status, judgement, took });
+                return Ended::Answered { status, judgement };
+            }
+            Outcome::Unreachable(how) => (Ended::Unreachable, how.clone()),
+            Outcome::Broken(how) => (Ended::Broken, how.clone()),
+            Outcome::TimedOut => (Ended::TimedOut, "timed out".to_owned()),
+        };
+        tracing::debug!(chain = %self.request.chain.name, %endpoint, %how, "attempt failed");
+        self.request.tell(What::Failed { endpoint, how, took });
+        ended
+    }
+
+    fn decide(&mut self, index: u16, ended: &Ended, outcome: Outcome) -> Result<Step, End> {
+        let next = retry::next(ended, self.need.safety, self.bad_request.is_some());
+        if let Ended::Answered { judgement, .. } = ended {
+            self.limited |= judgement.verdict.is_limit();
+        }
+        let kept_to_itself = self.need.safety == Safety::Transaction && self.request.chain.at(index).private;
+        match (next, outcome) {
+            (Next::Return, Outcome::Answered(answer)) => {
+                self.answered(index, &answer);
+                Ok(Step::Done(answer))
+            }
+            (Next::Elsewhere { counts }, outcome) => {
+                self.attempts += u32::from(counts);
+                let unknown = self.unknown_outcome(ended);
+                self.maybe_done |= unknown;
+                self.count_retry(ended);
+                let outcome = match partly(outcome) {
+                    Ok(answer) => return Ok(Step::Partly(answer)),
+                    Err(outcome) => outcome,
+                };
+                self.keep(outcome);
+                if unknown && kept_to_itself {
+                    return Err(self.end(Problem::AllAttemptsFailed));
+                }
+                Ok(Step::Again)
+            }
+            (Next::Stop | Next::Return, _) => {
+                self.failures += 1;
+                let late = matches!(ended, Ended::TimedOut) && self.request.left(Instant::now()).is_zero();
+                Err(self.end(if late { Problem::Deadline } else { Problem::AllAttemptsFailed }))
+            }
+        }
+    }
+
+    /// Whether the attempt may have been carried out although nobody said so.
+    fn unknown_outcome(&self, ended: &Ended) -> bool {
+        match ended {
+            Ended::Unreachable => false,
+            Ended::Broken | Ended::TimedOut => true,
+            Ended::Answered { status, judgement } => {
+                judgement.verdict == Verdict::UpstreamFault && !(300..500).contains(status)
+            }
+        }
+    }
+
+    /// An answer that turned out to lack what others may have: it is kept in case nobody has it.
+    pub(crate) fn lacks(&mut self, answer: Box<Answer>) {
+        self.state_missing();
+        self.refusal.get_or_insert(answer);
+    }
+
+    /// An answer worth having: it convicts those who failed the same call.
+    fn answered(&mut self, index: u16, answer: &Answer) {
+        if matches!(answer.judgement.verdict, Verdict::Ok | Verdict::ClientFault) {
+            crate::record::convict(self.request, &self.suspects, index);
+            self.suspects.clear();
+        }
+    }
+
+    /// Keeps what may be all that anybody has to say.
+    fn keep(&mut self, outcome: Outcome) {
+        let Outcome::Answered(answer) = outcome else {
+            self.failures += 1;
+            return;
+        };
+        match answer.judgement.verdict {
+            Verdict::Capability => {
+                if answer.judgement.detail == Detail::StateMissing {
+                    self.state_missing();
+                }
+                self.refusal.get_or_insert(answer);
+            }
+            Verdict::RateLimited | Verdict::QuotaExhausted => {}
+            Verdict::UpstreamFault if retry::is_undecided_400(answer.status.as_u16(), &answer.judgement) => {
+                self.bad_request.get_or_insert(answer);
+            }
+            Verdict::Ok
+            | Verdict::ClientFault
+            | Verdict::Auth
+            | Verdict::Syncing
+            | Verdict::UpstreamFault => {
+                self.failures += 1;
+            }
+        }
+    }
+
+    /// Behind is not pruned: a recent block may be at any endpoint whose head has reached it, an older one only
+    /// at those that keep everything.
+    fn state_missing(&mut self) {
+        match block_wanted(self.method, self.params) {
+            BlockWanted::Number(block) => {
+                let head = self.request.chain.head.get();
+                if head > 0 && block.saturating_add(128) < head {
+                    self.archive |= self.request.chain.endpoints.iter().any(|endpoint| endpoint.archive);
+                } else {
+                    self.block = Some(block);
+                }
+            }
+            BlockWanted::Earliest => {
+                self.archive |= self.request.chain.endpoints.iter().any(|endpoint| endpoint.archive);
+            }
+            BlockWanted::Unknown => {}
+        }
+    }
+
+    fn count_retry(&self, ended: &Ended) {
+        let reason = match ended {
+            Ended::Unreachable => "unreachable",
+            Ended::Broken => "broken",
+            Ended::TimedOut => "timeout",
+            Ended::Answered { judgement, .. } => judgement.verdict.as_str(),
+        };
+        self.request.worker.metrics.retry(self.request.chain, reason);
+    }
+
+    /// What the client gets when the search ends with `problem`.
+    fn end(&mut self, problem: Problem) -> End {
+        if let Some(answer) = self.bad_request.take() {
+            return End::Answer(answer);
+        }
+        match (self.refusal.take(), problem) {
+            (Some(answer), Problem::AllAttemptsFailed | Problem::NoLiveEndpoint) => End::Answer(answer),
+            (_, problem) => End::Problem(problem),
+        }
+    }
+}
+
+/// An answer to a batch that says something of its calls, one by one or of all at once.
+fn partly(outcome: Outcome) -> Result<Box<Answer>, Outcome> {
+    match outcome {
+        Outcome::Answered(answer) if answer.batch && !answer.items.is_empty() => Ok(answer),
+        Outcome::Answered(_) | Outcome::Unreachable(_) | Outcome::Broken(_) | Outcome::TimedOut => {
+            Err(outcome)
+        }
+    }
+}
+
+/// Spends the ticket, or counts a dispatch that needed none. False: the ticket has ended.
+fn spend(endpoint: &crate::fleet::Endpoint, ticket: Option<Ticket>, cost: Cost, now: u64) -> bool {
+    match ticket {
+        Some(ticket) => endpoint.account.gate.sent(ticket, now),
+        None => {
+            endpoint.account.gate.charge(cost, Sender::Client, now);
+            true
+        }
+    }
+}

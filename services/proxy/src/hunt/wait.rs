@@ -1,0 +1,79 @@
+//! What a request does when every endpoint that could serve it is at its limit: wait for the soonest opening if
+//! that is soon, overload a ceiling that is only our own estimate, or say so honestly.
+
+use super::{End, Hunt, Pass, Saturated};
+use crate::reply::Problem;
+use crate::why::What;
+use ledger::Door;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+/// A waiter looks again at least this often: openings can come sooner than announced.
+const LOOK_AGAIN: Duration = Duration::from_millis(250);
+
+impl Hunt<'_> {
+    /// `Some`: overload that endpoint now. `None`: look again.
+    pub(super) async fn wait(&mut self, saturated: &Saturated) -> Result<Option<(u16, Pass)>, End> {
+        let now = crate::clock::unix_ms();
+        let patience = self.patience();
+        let opening = Duration::from_millis(saturated.at.saturating_sub(now).max(1));
+        if opening <= patience {
+            self.sleep(opening.min(LOOK_AGAIN)).await?;
+            return Ok(None);
+        }
+        let Some(index) = saturated.overflow else {
+            return Err(self.saturated(saturated.at));
+        };
+        let account = &self.request.chain.at(index).account;
+        let gate = &account.gate;
+        match gate.overflow(now) {
+            Door::Open if gate.enter_overflow(now) => {
+                self.request.tell(What::Overflow { endpoint: self.request.chain.at(index).id.clone() });
+                Ok(Some((index, Pass(Arc::clone(account)))))
+            }
+            Door::Open | Door::Busy if !patience.is_zero() => {
+                self.sleep(patience.min(Duration::from_millis(20))).await?;
+                Ok(None)
+            }
+            Door::Open | Door::Busy => Err(self.saturated(saturated.at)),
+            Door::Closed { until } => Err(self.saturated(saturated.at.min(until))),
+        }
+    }
+
+    /// How long this request may still wait for capacity.
+    fn patience(&self) -> Duration {
+        let settings = &self.request.worker.app.settings;
+        let left = self.request.left(Instant::now());
+        settings.saturation_wait_ms.saturating_sub(self.waited).min(left)
+    }
+
+    async fn sleep(&mut self, wait: Duration) -> Result<(), End> {
+        let app = &self.request.worker.app;
+        let waiting = app.waiting.fetch_add(1, Relaxed);
+        let waiter = Waiter(&app.waiting);
+        if waiting >= app.settings.gate_queue {
+            return Err(self.end(Problem::Overloaded));
+        }
+        tokio::time::sleep(wait).await;
+        drop(waiter);
+        self.waited += wait;
+        self.request.tell(What::Waited { took: wait });
+        Ok(())
+    }
+
+    fn saturated(&mut self, at: u64) -> End {
+        self.request.worker.metrics.saturated(self.request.chain);
+        let problem = if self.failures > 0 { Problem::AllAttemptsFailed } else { Problem::Saturated { at } };
+        self.end(problem)
+    }
+}
+
+/// One request in the queue; leaves it when dropped, also when the client goes away.
+struct Waiter<'a>(&'a AtomicU32);
+
+impl Drop for Waiter<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Relaxed);
+    }
+}

@@ -1,0 +1,119 @@
+//! Every metric of the proxy: its name, its labels, and how a worker counts it without touching shared memory.
+//!
+//! A worker counts in plain cells; once a second, and before a scrape, the cells are folded into the registry.
+
+mod fold;
+mod names;
+
+pub(crate) use fold::gauges;
+pub(crate) use names::{CHECK_DURATION, CHECKS, RECOVERIES, RELOAD_OK, RELOADS, describe};
+
+use crate::app::App;
+use crate::fleet::{Chain, Endpoint};
+use ::metrics::gauge;
+use detect::{RuleId, Verdict};
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::sync::Arc;
+use telemetry::local::{Count, Durations};
+use telemetry::registry::Registry;
+
+/// What one worker counted since the last fold.
+#[derive(Default)]
+pub(crate) struct Metrics {
+    chains: RefCell<Vec<Option<Rc<ChainCounts>>>>,
+    endpoints: RefCell<Vec<Option<Rc<EndpointCounts>>>>,
+    rules: RefCell<Vec<Option<(RuleId, Count)>>>,
+    pub(crate) in_flight: Cell<i64>,
+}
+
+/// Counts of one chain.
+pub(crate) struct ChainCounts {
+    name: Arc<str>,
+    codes: RefCell<HashMap<u16, Count>>,
+    pub(crate) took: Durations,
+    retries: RefCell<HashMap<&'static str, Count>>,
+    saturated: Count,
+}
+
+/// Counts of one endpoint.
+pub(crate) struct EndpointCounts {
+    chain: Arc<str>,
+    endpoint: Arc<str>,
+    pub(crate) attempts: [Count; Verdict::ALL.len()],
+    pub(crate) took: Durations,
+    pub(crate) skipped: Count,
+    pub(crate) decreases: Count,
+    pub(crate) hits: [Count; 2],
+}
+
+impl Metrics {
+    pub(crate) fn chain(&self, chain: &Chain) -> Rc<ChainCounts> {
+        slot(&self.chains, chain.number, || ChainCounts {
+            name: Arc::clone(&chain.name),
+            codes: RefCell::default(),
+            took: Durations::default(),
+            retries: RefCell::default(),
+            saturated: Count::default(),
+        })
+    }
+
+    pub(crate) fn endpoint(&self, chain: &Chain, endpoint: &Endpoint) -> Rc<EndpointCounts> {
+        slot(&self.endpoints, endpoint.number, || EndpointCounts {
+            chain: Arc::clone(&chain.name),
+            endpoint: Arc::clone(&endpoint.id),
+            attempts: Default::default(),
+            took: Durations::default(),
+            skipped: Count::default(),
+            decreases: Count::default(),
+            hits: Default::default(),
+        })
+    }
+
+    /// A request on a chain was answered with `code`.
+    pub(crate) fn answered(&self, chain: &Chain, code: u16, took: std::time::Duration) {
+        let counts = self.chain(chain);
+        counts.took.record(took);
+        counts.codes.borrow_mut().entry(code).or_default().add(1);
+    }
+
+    pub(crate) fn retry(&self, chain: &Chain, reason: &'static str) {
+        self.chain(chain).retries.borrow_mut().entry(reason).or_default().add(1);
+    }
+
+    pub(crate) fn saturated(&self, chain: &Chain) {
+        self.chain(chain).saturated.add(1);
+    }
+
+    /// A detection rule decided on an answer.
+    pub(crate) fn rule(&self, rule: RuleId) {
+        let mut rules = self.rules.borrow_mut();
+        let index = rule.index();
+        if rules.len() <= index {
+            rules.resize_with(index + 1, || None);
+        }
+        rules[index].get_or_insert_with(|| (rule, Count::default())).1.add(1);
+    }
+}
+
+/// Keeps the registry's memory bounded while nobody scrapes, and what grows old fresh.
+pub(crate) async fn upkeep(app: Arc<App>, registry: Registry) {
+    gauge!(names::BUILD, "version" => env!("CARGO_PKG_VERSION")).set(1.0);
+    let mut tick = tokio::time::interval(std::time::Duration::from_secs(5));
+    loop {
+        tick.tick().await;
+        registry.upkeep();
+        app.memory.tidy();
+    }
+}
+
+/// The counts with this number; made when first asked for.
+fn slot<T>(slots: &RefCell<Vec<Option<Rc<T>>>>, number: u32, make: impl FnOnce() -> T) -> Rc<T> {
+    let mut slots = slots.borrow_mut();
+    let index = number as usize;
+    if slots.len() <= index {
+        slots.resize_with(index + 1, || None);
+    }
+    Rc::clone(slots[index].get_or_insert_with(|| Rc::new(make())))
+}

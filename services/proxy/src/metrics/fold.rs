@@ -1,0 +1,119 @@
+//! From a worker's cells into the registry, and from the fleet's state into gauges.
+
+use super::names::{
+    ATTEMPT_DURATION, ATTEMPTS, BLOCK, CEILING, DECREASES, HEALTHY, HITS, HTTP_DURATION, HTTP_IN_FLIGHT,
+    HTTP_REQUESTS, PARKED, RETRIES, RULE_HITS, SATURATED, SKIPPED, USAGE,
+};
+use super::{ChainCounts, EndpointCounts, Metrics};
+use crate::fleet::{Endpoint, Fleet};
+use detect::{Rules, Verdict};
+use ledger::CeilingKind;
+use metrics::{Label, counter, gauge, histogram};
+use std::sync::Arc;
+use telemetry::local::{Count, Durations};
+
+impl Metrics {
+    /// Adds what was counted to the registry and starts anew. Returns the requests in flight.
+    pub(crate) fn fold(&self, rules: &Rules) -> i64 {
+        self.chains.borrow().iter().flatten().for_each(|counts| fold_chain(counts));
+        self.endpoints.borrow().iter().flatten().for_each(|counts| fold_endpoint(counts));
+        for (rule, count) in self.rules.borrow().iter().flatten() {
+            add(count, RULE_HITS, || vec![label("rule", rules.name(*rule))]);
+        }
+        self.in_flight.get()
+    }
+}
+
+fn fold_chain(counts: &ChainCounts) {
+    let chain = || Label::new("chain", Arc::clone(&counts.name));
+    for (code, count) in counts.codes.borrow().iter() {
+        add(count, HTTP_REQUESTS, || vec![chain(), label("code", &code.to_string())]);
+    }
+    for (reason, count) in counts.retries.borrow().iter() {
+        add(count, RETRIES, || vec![chain(), label("reason", reason)]);
+    }
+    add(&counts.saturated, SATURATED, || vec![chain()]);
+    spread(&counts.took, HTTP_DURATION, || vec![chain()]);
+}
+
+fn fold_endpoint(counts: &EndpointCounts) {
+    let who = || {
+        vec![
+            Label::new("chain", Arc::clone(&counts.chain)),
+            Label::new("endpoint", Arc::clone(&counts.endpoint)),
+        ]
+    };
+    for (verdict, count) in Verdict::ALL.into_iter().zip(&counts.attempts) {
+        add(count, ATTEMPTS, || {
+            [who(), vec![label("protocol", "http"), label("verdict", verdict.as_str())]].concat()
+        });
+    }
+    for (kind, count) in ["burst", "quota"].into_iter().zip(&counts.hits) {
+        add(count, HITS, || [who(), vec![label("kind", kind)]].concat());
+    }
+    add(&counts.skipped, SKIPPED, who);
+    add(&counts.decreases, DECREASES, who);
+    spread(&counts.took, ATTEMPT_DURATION, who);
+}
+
+/// A series is registered when it is first counted, not before.
+fn add(count: &Count, name: &'static str, labels: impl FnOnce() -> Vec<Label>) {
+    let counted = count.take();
+    if counted > 0 {
+        counter!(name, labels()).increment(counted);
+    }
+}
+
+fn spread(durations: &Durations, name: &'static str, labels: impl FnOnce() -> Vec<Label>) {
+    let mut histogram = None;
+    let mut labels = Some(labels);
+    durations.drain(|seconds, samples| {
+        let handle = histogram.get_or_insert_with(|| {
+            let labels = labels.take().map(|labels| labels()).unwrap_or_default();
+            histogram!(name, labels)
+        });
+        handle.record_many(seconds, samples);
+    });
+}
+
+fn label(key: &'static str, value: &str) -> Label {
+    Label::new(key, value.to_owned())
+}
+
+/// Sets the gauges that describe the fleet at `now` (Unix milliseconds).
+pub(crate) fn gauges(fleet: &Fleet, in_flight: i64, now: u64) {
+    gauge!(HTTP_IN_FLIGHT).set(in_flight as f64);
+    for (chain, endpoint) in fleet.endpoints() {
+        of_endpoint(&chain.name, endpoint, now);
+    }
+}
+
+fn of_endpoint(chain: &Arc<str>, endpoint: &Endpoint, now: u64) {
+    let who =
+        || vec![Label::new("chain", Arc::clone(chain)), Label::new("endpoint", Arc::clone(&endpoint.id))];
+    let truth = |yes: bool| if yes { 1.0 } else { 0.0 };
+    let healthy = |protocol: &str, usable: bool| {
+        gauge!(HEALTHY, [who(), vec![label("protocol", protocol)]].concat()).set(truth(usable));
+    };
+    if endpoint.http.is_some() {
+        healthy("http", endpoint.state.view(now).usable);
+    }
+    if endpoint.has_ws {
+        healthy("ws", endpoint.state.view_ws(now).usable);
+    }
+    let parked = endpoint.account.park.is_parked(now) || endpoint.address.is_parked(now);
+    gauge!(PARKED, who()).set(truth(parked));
+    if endpoint.state.block() > 0 {
+        gauge!(BLOCK, who()).set(endpoint.state.block() as f64);
+    }
+    for ceiling in endpoint.account.gate.snapshot(now) {
+        let kind = match ceiling.kind {
+            CeilingKind::Static => "static",
+            CeilingKind::Learned => "learned",
+        };
+        let window = label("window_seconds", &(ceiling.window_ms / 1000).to_string());
+        gauge!(CEILING, [who(), vec![label("kind", kind), window.clone()]].concat())
+            .set(ceiling.limit as f64);
+        gauge!(USAGE, [who(), vec![window]].concat()).set(ceiling.used as f64);
+    }
+}

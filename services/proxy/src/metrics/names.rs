@@ -1,0 +1,56 @@
+//! Names and what they mean, once.
+
+use metrics::{Unit, describe_counter, describe_gauge, describe_histogram};
+
+pub(crate) const HTTP_REQUESTS: &str = "headgate_http_requests_total";
+pub(crate) const HTTP_DURATION: &str = "headgate_http_request_duration_seconds";
+pub(crate) const HTTP_IN_FLIGHT: &str = "headgate_http_requests_in_flight";
+pub(crate) const ATTEMPTS: &str = "headgate_attempts_total";
+pub(crate) const ATTEMPT_DURATION: &str = "headgate_attempt_duration_seconds";
+pub(crate) const RETRIES: &str = "headgate_retries_total";
+pub(crate) const HEALTHY: &str = "headgate_endpoint_healthy";
+pub(crate) const BLOCK: &str = "headgate_endpoint_block";
+pub(crate) const PARKED: &str = "headgate_endpoint_parked";
+pub(crate) const HITS: &str = "headgate_hits_total";
+pub(crate) const RECOVERIES: &str = "headgate_recoveries_total";
+pub(crate) const CEILING: &str = "headgate_capacity_ceiling";
+pub(crate) const USAGE: &str = "headgate_capacity_usage";
+pub(crate) const SKIPPED: &str = "headgate_capacity_skipped_total";
+pub(crate) const DECREASES: &str = "headgate_capacity_decreases_total";
+pub(crate) const SATURATED: &str = "headgate_saturated_total";
+pub(crate) const CHECKS: &str = "headgate_health_checks_total";
+pub(crate) const CHECK_DURATION: &str = "headgate_health_check_duration_seconds";
+pub(crate) const RULE_HITS: &str = "headgate_detect_rule_hits_total";
+pub(crate) const BUILD: &str = "headgate_build_info";
+pub(crate) const RELOADS: &str = "headgate_config_reloads_total";
+pub(crate) const RELOAD_OK: &str = "headgate_config_last_reload_successful";
+
+/// Tells the registry what each metric means.
+pub(crate) fn describe() {
+    describe_counter!(HTTP_REQUESTS, "Requests on chain routes by status code");
+    describe_histogram!(HTTP_DURATION, Unit::Seconds, "From a request's head to its answer's head");
+    describe_gauge!(HTTP_IN_FLIGHT, "Requests whose answer has not begun");
+    describe_counter!(ATTEMPTS, "Attempts at endpoints by what their answer meant");
+    describe_histogram!(
+        ATTEMPT_DURATION,
+        Unit::Seconds,
+        "From sending an attempt until its verdict was certain"
+    );
+    describe_counter!(RETRIES, "Attempts that led to another one, by reason");
+    describe_gauge!(HEALTHY, "1 when an endpoint may be selected, by protocol");
+    describe_gauge!(BLOCK, "The newest block an endpoint is known to have");
+    describe_gauge!(PARKED, "1 while an endpoint's account or address is parked");
+    describe_counter!(HITS, "Rate limits that were hit, by kind (burst or quota)");
+    describe_counter!(RECOVERIES, "Parked accounts that came back");
+    describe_gauge!(CEILING, "The ceiling in force per window, as grown now, by kind (static or learned)");
+    describe_gauge!(USAGE, "What is used of the ceiling's window");
+    describe_counter!(SKIPPED, "Times an endpoint was passed over because it was parked or at its ceiling");
+    describe_counter!(DECREASES, "Times a learned ceiling was lowered");
+    describe_counter!(SATURATED, "Requests refused because every endpoint was at its limit");
+    describe_counter!(CHECKS, "Health probes by result");
+    describe_histogram!(CHECK_DURATION, Unit::Seconds, "How long health probes took");
+    describe_counter!(RULE_HITS, "Answers by the detection rule that decided");
+    describe_gauge!(BUILD, "Always 1; the version is a label");
+    describe_counter!(RELOADS, "Reloads of the endpoints file by result");
+    describe_gauge!(RELOAD_OK, "1 when the endpoints file on disk is the one in force");
+}

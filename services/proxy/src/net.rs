@@ -1,0 +1,11 @@
+//! Threads and sockets: one listener, one runtime per core, connections dealt to the least loaded.
+
+mod body;
+mod budget;
+mod listener;
+mod local;
+
+pub(crate) use body::{Body, BodyError, Relay};
+pub(crate) use budget::{Budget, Reservation};
+pub(crate) use listener::{Dealer, deal};
+pub(crate) use local::LocalExecutor;

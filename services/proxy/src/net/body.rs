@@ -1,0 +1,93 @@
+//! What a client gets as the body of an answer: bytes of our own, an upstream's bytes as they come, or a page.
+
+use crate::exchange::Rest;
+use bytes::Bytes;
+use http_body::{Frame, SizeHint};
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+/// The body's producer failed; the client's connection is reset.
+pub(crate) type BodyError = Box<dyn std::error::Error + Send + Sync>;
+
+pub(crate) enum Body {
+    Full(Option<Bytes>),
+    /// An upstream's answer: what was held until the verdict was certain, then the rest.
+    Answer(Box<Relay>),
+    Page(axum::body::Body),
+}
+
+pub(crate) struct Relay {
+    pub(crate) held: VecDeque<Bytes>,
+    pub(crate) rest: Option<Rest>,
+    /// Bytes still to come, if known.
+    pub(crate) length: Option<u64>,
+}
+
+impl Body {
+    pub(crate) fn empty() -> Body {
+        Body::Full(None)
+    }
+
+    pub(crate) fn full(bytes: impl Into<Bytes>) -> Body {
+        Body::Full(Some(bytes.into()))
+    }
+}
+
+impl http_body::Body for Body {
+    type Data = Bytes;
+    type Error = BodyError;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        match self.get_mut() {
+            Body::Full(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
+            Body::Answer(relay) => relay.poll(cx),
+            Body::Page(page) => Pin::new(page).poll_frame(cx).map_err(Into::into),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            Body::Full(bytes) => bytes.as_ref().is_none_or(Bytes::is_empty),
+            Body::Answer(relay) => relay.held.is_empty() && relay.rest.is_none(),
+            Body::Page(page) => page.is_end_stream(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Body::Full(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64)),
+            Body::Answer(relay) => relay.length.map_or_else(SizeHint::default, SizeHint::with_exact),
+            Body::Page(page) => page.size_hint(),
+        }
+    }
+}
+
+impl Relay {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        let next = match self.held.pop_front() {
+            Some(chunk) => Some(Ok(chunk)),
+            None => match self.rest.as_mut() {
+                Some(rest) => std::task::ready!(rest.poll_chunk(cx)),
+                None => None,
+            },
+        };
+        match next {
+            Some(Ok(chunk)) => {
+                self.length = self.length.map(|length| length.saturating_sub(chunk.len() as u64));
+                Poll::Ready(Some(Ok(Frame::data(chunk))))
+            }
+            Some(Err(error)) => {
+                self.rest = None;
+                Poll::Ready(Some(Err(error)))
+            }
+            None => {
+                self.rest = None;
+                Poll::Ready(None)
+            }
+        }
+    }
+}

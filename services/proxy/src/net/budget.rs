@@ -1,0 +1,115 @@
+//! How much memory all requests of the process may hold together.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use tokio::sync::Notify;
+
+/// A number of bytes that many requests share.
+#[derive(Debug)]
+pub(crate) struct Budget {
+    left: AtomicUsize,
+    total: usize,
+    freed: Notify,
+}
+
+/// A part of a budget; given back when dropped.
+#[derive(Debug)]
+pub(crate) struct Reservation {
+    budget: Arc<Budget>,
+    bytes: usize,
+    starved: bool,
+}
+
+impl Budget {
+    pub(crate) fn new(bytes: usize) -> Arc<Budget> {
+        Arc::new(Budget { left: AtomicUsize::new(bytes), total: bytes, freed: Notify::new() })
+    }
+
+    /// An empty reservation, to be grown.
+    pub(crate) fn open(self: &Arc<Budget>) -> Reservation {
+        Reservation { budget: Arc::clone(self), bytes: 0, starved: false }
+    }
+
+    fn take(&self, bytes: usize) -> bool {
+        self.left.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(bytes)).is_ok()
+    }
+}
+
+impl Reservation {
+    /// Adds `bytes` if they are free.
+    pub(crate) fn try_grow(&mut self, bytes: usize) -> bool {
+        let taken = self.budget.take(bytes);
+        if taken {
+            self.bytes += bytes;
+        }
+        taken
+    }
+
+    /// Adds `bytes`, waiting until others gave them back. Never ends for more than the whole budget:
+    /// the caller sets the time limit.
+    pub(crate) async fn grow(&mut self, bytes: usize) {
+        self.starved = true;
+        loop {
+            let freed = self.budget.freed.notified();
+            tokio::pin!(freed);
+            freed.as_mut().enable();
+            if self.budget.take(bytes) {
+                self.bytes += bytes;
+                self.starved = false;
+                return;
+            }
+            freed.await;
+        }
+    }
+
+    /// Whether it is waiting for others to give back.
+    pub(crate) fn is_starved(&self) -> bool {
+        self.starved
+    }
+
+    /// Whether this much could ever be free.
+    pub(crate) fn could_hold(&self, bytes: usize) -> bool {
+        bytes <= self.budget.total
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        if self.bytes > 0 {
+            let before = self.budget.left.fetch_add(self.bytes, Relaxed);
+            // Someone waits only while little is left; waking costs nothing when nobody does.
+            if before < self.budget.total / 2 {
+                self.budget.freed.notify_waiters();
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_taken_comes_back() {
+        let budget = Budget::new(10);
+        let mut first = budget.open();
+        assert!(first.try_grow(6) && first.try_grow(4));
+        assert!(!budget.open().try_grow(1), "kills: taking without checking");
+        drop(first);
+        assert!(budget.open().try_grow(10), "kills: forgetting a growth on drop");
+    }
+
+    #[tokio::test]
+    async fn who_waits_is_woken_by_a_return() {
+        let budget = Budget::new(10);
+        let mut first = budget.open();
+        assert!(first.try_grow(10));
+        let mut second = budget.open();
+        let waiting = second.grow(5);
+        tokio::pin!(waiting);
+        assert!(futures_util::poll!(waiting.as_mut()).is_pending());
+        drop(first);
+        waiting.await;
+        assert!(!budget.open().try_grow(6));
+    }
+}

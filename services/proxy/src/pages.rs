@@ -1,0 +1,164 @@
+//! Everything on the client port that is not a JSON-RPC request: health, readiness, preflights, and clear answers
+//! to what is not served.
+
+use crate::app::App;
+use crate::worker::Phase;
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Path, State};
+use axum::http::header::{ALLOW, CONTENT_TYPE};
+use axum::http::{HeaderMap, Method, Response, StatusCode};
+use axum::routing::{any, get};
+use health::{Grace, Readiness, ReadinessView};
+use serde_json::{Value, json};
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex};
+use tower_http::catch_panic::CatchPanicLayer;
+
+const GET_NEEDS_UPGRADE: &str = "GET requests to this endpoint are only supported for WebSocket upgrade requests. \
+                                 Otherwise, please use POST.";
+
+#[derive(Clone)]
+struct Pages {
+    app: Arc<App>,
+    readiness: Arc<Mutex<Readiness>>,
+}
+
+/// The routes; each worker has its own copy.
+pub(crate) fn router(app: &Arc<App>) -> Router {
+    let grace = if app.settings.ready_strict {
+        let grace = app.settings.health_checker_grace_period.as_millis();
+        Grace::Strict { grace_ms: u64::try_from(grace).unwrap_or(u64::MAX) }
+    } else {
+        Grace::Lenient
+    };
+    let pages = Pages { app: Arc::clone(app), readiness: Arc::new(Mutex::new(Readiness::new(grace))) };
+    Router::new()
+        .route("/health", get(|| async { answer(StatusCode::OK, &json!({"status": "healthy"})) }))
+        .route("/ready", get(ready))
+        .route("/{chain}", any(chain))
+        .route("/{chain}/", any(chain))
+        .route("/{chain}/{key}", any(chain_and_key))
+        .fallback(|| async { not_found() })
+        .method_not_allowed_fallback(|| async { not_allowed("GET") })
+        .with_state(pages)
+        // A bug in one page must not end the other requests of the worker.
+        .layer(CatchPanicLayer::new())
+}
+
+async fn ready(State(pages): State<Pages>) -> Response<Body> {
+    let view = View::of(&pages.app);
+    let chains = view.chains();
+    let view = view.readiness(&chains, &pages.app);
+    let ready = pages.readiness.lock().expect("no holder of this lock can panic").ask(&view);
+    let degraded: Vec<String> = view.degraded().iter().map(ToString::to_string).collect();
+    match ready {
+        Ok(()) if degraded.is_empty() => answer(StatusCode::OK, &json!({"status": "ready"})),
+        Ok(()) => answer(StatusCode::OK, &json!({"status": "ready", "degraded": degraded})),
+        Err(reason) => {
+            answer(StatusCode::SERVICE_UNAVAILABLE, &json!({"status": "not_ready", "reason": reason}))
+        }
+    }
+}
+
+/// Which chains have a good endpoint.
+pub(crate) struct View(Vec<(String, bool)>);
+
+impl View {
+    pub(crate) fn of(app: &App) -> View {
+        let now = crate::clock::unix_ms();
+        let good = |chain: &Arc<crate::fleet::Chain>| {
+            let usable =
+                |endpoint: &crate::fleet::Endpoint| endpoint.state.view(now).rank == health::Rank::Good;
+            (chain.name.to_string(), chain.endpoints.iter().any(usable))
+        };
+        View(app.fleet.load().chains().into_iter().map(good).collect())
+    }
+
+    pub(crate) fn chains(&self) -> Vec<(&str, bool)> {
+        self.0.iter().map(|(name, good)| (name.as_str(), *good)).collect()
+    }
+
+    pub(crate) fn readiness<'a>(&self, chains: &'a [(&'a str, bool)], app: &App) -> ReadinessView<'a> {
+        ReadinessView {
+            uptime_ms: u64::try_from(app.started.elapsed().as_millis()).unwrap_or(u64::MAX),
+            chains,
+            store_reachable: true,
+            checked: app.checked.load(Relaxed),
+            stopping: app.phase() != Phase::Serving,
+        }
+    }
+}
+
+async fn chain(
+    State(pages): State<Pages>,
+    Path(chain): Path<String>,
+    method: Method,
+    headers: HeaderMap,
+) -> Response<Body> {
+    on_chain(&pages, &chain, &method, &headers)
+}
+
+async fn chain_and_key(
+    State(pages): State<Pages>,
+    Path((chain, _)): Path<(String, String)>,
+    method: Method,
+    headers: HeaderMap,
+) -> Response<Body> {
+    on_chain(&pages, &chain, &method, &headers)
+}
+
+fn on_chain(pages: &Pages, chain: &str, method: &Method, headers: &HeaderMap) -> Response<Body> {
+    if pages.app.fleet.load().chain(chain).is_none() {
+        return not_found();
+    }
+    let mut response = match *method {
+        Method::OPTIONS => Response::new(Body::empty()),
+        Method::GET if is_upgrade(headers) => error(
+            StatusCode::NOT_IMPLEMENTED,
+            jsonrpc::INTERNAL,
+            "WebSocket is not served yet; use POST",
+            "websocket_not_served",
+        ),
+        Method::GET => {
+            error(StatusCode::BAD_REQUEST, jsonrpc::INVALID_REQUEST, GET_NEEDS_UPGRADE, "use_post")
+        }
+        _ => not_allowed("GET, POST, OPTIONS"),
+    };
+    pages.app.cors.insert(response.headers_mut());
+    response
+}
+
+fn is_upgrade(headers: &HeaderMap) -> bool {
+    let upgrade = headers.get(axum::http::header::UPGRADE);
+    upgrade.is_some_and(|upgrade| upgrade.as_bytes().eq_ignore_ascii_case(b"websocket"))
+}
+
+fn not_found() -> Response<Body> {
+    error(StatusCode::NOT_FOUND, jsonrpc::METHOD_NOT_FOUND, "no such chain", "unknown_chain")
+}
+
+fn not_allowed(allow: &'static str) -> Response<Body> {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::METHOD_NOT_ALLOWED;
+    response.headers_mut().insert(ALLOW, axum::http::HeaderValue::from_static(allow));
+    response
+}
+
+fn error(status: StatusCode, code: i32, message: &str, reason: &str) -> Response<Body> {
+    let mut body = Vec::new();
+    jsonrpc::error(&mut body, None, code, message, &json!({ "reason": reason }));
+    written(status, body)
+}
+
+fn answer(status: StatusCode, body: &Value) -> Response<Body> {
+    written(status, body.to_string().into_bytes())
+}
+
+fn written(status: StatusCode, body: Vec<u8>) -> Response<Body> {
+    let mut response = Response::new(Body::from(body));
+    *response.status_mut() = status;
+    let json = axum::http::HeaderValue::from_static("application/json");
+    response.headers_mut().insert(CONTENT_TYPE, json);
+    response
+}

@@ -1,0 +1,189 @@
+//! What an ended attempt does to everything that outlives it: health, parks, ceilings, counts. The one place.
+//!
+//! It decides nothing about this request; that is `retry`.
+
+use crate::exchange::{Answer, Outcome};
+use crate::fleet::{Endpoint, Stored};
+use crate::request::Request;
+use crate::retry::Ended;
+use detect::{Detail, Judgement, Scope, Verdict};
+use ledger::{Cost, Evidence};
+use rand::Rng;
+use recovery::{Hit, Kind};
+use store::Change;
+
+/// How long a method that is limited by itself is kept away when the provider names no wait.
+const METHOD_LIMITED_MS: u64 = 1_000;
+/// The longest time that a limited method is kept away.
+const METHOD_LIMITED_MOST_MS: u64 = 5 * 60 * 1000;
+
+/// One attempt, as it ended.
+pub(crate) struct Attempt<'a> {
+    pub(crate) index: u16,
+    pub(crate) method: &'a str,
+    pub(crate) known_method: bool,
+    pub(crate) cost: Cost,
+    pub(crate) overflow: bool,
+    /// Unix milliseconds.
+    pub(crate) sent_at: u64,
+    pub(crate) took: std::time::Duration,
+}
+
+/// Records the end of an attempt. A failure that may be the request's own fault is only returned as a suspicion:
+/// true means that it counts once somebody else has answered the same call.
+pub(crate) fn record(request: &Request<'_>, attempt: &Attempt<'_>, ended: &Ended, outcome: &Outcome) -> bool {
+    let endpoint = request.chain.at(attempt.index);
+    count(request, endpoint, attempt, ended);
+    let now = crate::clock::unix_ms();
+    match ended {
+        Ended::Unreachable => {
+            failed(request, attempt.index, attempt.sent_at, now);
+            false
+        }
+        Ended::Broken | Ended::TimedOut => true,
+        Ended::Answered { judgement, .. } => {
+            if let (Outcome::Answered(answer), Verdict::Capability) = (outcome, judgement.verdict) {
+                remember_refusal(request, attempt, answer, now);
+            }
+            answered(request, attempt, judgement, now)
+        }
+    }
+}
+
+fn answered(request: &Request<'_>, attempt: &Attempt<'_>, judgement: &Judgement, now: u64) -> bool {
+    let endpoint = request.chain.at(attempt.index);
+    endpoint.state.said(judgement.verdict);
+    match judgement.verdict {
+        Verdict::Ok | Verdict::ClientFault | Verdict::Capability => {
+            let change = endpoint.state.served(attempt.sent_at, now, attempt.took);
+            tell_change(request, endpoint, change);
+            endpoint.account.gate.served(attempt.sent_at, now);
+            false
+        }
+        Verdict::RateLimited | Verdict::QuotaExhausted => {
+            limited(request, attempt, judgement, now);
+            false
+        }
+        Verdict::Auth => {
+            // A firewall may dislike one payload: a probe has to confirm it.
+            endpoint.state.suspect_key();
+            request.worker.app.wake_health();
+            false
+        }
+        Verdict::Syncing => {
+            failed(request, attempt.index, attempt.sent_at, now);
+            false
+        }
+        Verdict::UpstreamFault => true,
+    }
+}
+
+fn limited(request: &Request<'_>, attempt: &Attempt<'_>, judgement: &Judgement, now: u64) {
+    let endpoint = request.chain.at(attempt.index);
+    match judgement.scope {
+        Scope::Method if attempt.known_method => {
+            let wait = judgement
+                .wait
+                .map_or(METHOD_LIMITED_MS, |wait| wait.as_millis().try_into().unwrap_or(u64::MAX));
+            let until = now.saturating_add(wait.clamp(METHOD_LIMITED_MS, METHOD_LIMITED_MOST_MS));
+            request.chain.methods.limited(endpoint.number, attempt.method, until, now);
+        }
+        Scope::Address => park(request, endpoint, &endpoint.address, Kind::Address, judgement, now),
+        Scope::Request | Scope::Sender | Scope::Method => {}
+        Scope::Account | Scope::Endpoint => account_limited(request, attempt, judgement, now),
+    }
+}
+
+fn account_limited(request: &Request<'_>, attempt: &Attempt<'_>, judgement: &Judgement, now: u64) {
+    let endpoint = request.chain.at(attempt.index);
+    let quota = judgement.verdict == Verdict::QuotaExhausted;
+    let kind =
+        if quota { Kind::Quota { daily: judgement.detail == Detail::QuotaDaily } } else { Kind::Burst };
+    endpoint.state.hit(now);
+    request.worker.metrics.endpoint(request.chain, endpoint).hits[usize::from(quota)].add(1);
+    let evidence = Evidence {
+        sent_at: attempt.sent_at,
+        requests: attempt.cost.requests,
+        named_window_ms: judgement.window.map(|window| u64::from(window.seconds) * 1000),
+        probe: false,
+        quota,
+        overflow: attempt.overflow,
+    };
+    if let Some(decrease) = endpoint.account.gate.refused(&evidence, now) {
+        tracing::info!(chain = %request.chain.name, endpoint = %endpoint.id, ?decrease, "ceiling lowered");
+        request.worker.metrics.endpoint(request.chain, endpoint).decreases.add(1);
+    }
+    if !attempt.overflow {
+        park(request, endpoint, &endpoint.account.park, kind, judgement, now);
+    }
+}
+
+fn park(
+    request: &Request<'_>,
+    endpoint: &Endpoint,
+    park: &store::Park,
+    kind: Kind,
+    judgement: &Judgement,
+    now: u64,
+) {
+    let hit = Hit { now, hint: judgement.wait, kind, window_ms: longest_window(endpoint, now) };
+    let jitter = request.worker.rng.borrow_mut().random();
+    if park.hit(&hit, jitter) == Change::Parked {
+        let record = park.record();
+        tracing::info!(
+            chain = %request.chain.name, endpoint = %endpoint.id, reason = record.reason.as_str(),
+            until_unix_ms = record.parked_until, "parked"
+        );
+        endpoint.state.leave();
+        request.worker.app.wake_health();
+    }
+}
+
+/// A hit this soon after an account's return goes on with the episode.
+fn longest_window(endpoint: &Endpoint, now: u64) -> u64 {
+    endpoint.account.gate.snapshot(now).iter().map(|ceiling| ceiling.window_ms).max().unwrap_or(60_000)
+}
+
+fn count(request: &Request<'_>, endpoint: &Endpoint, attempt: &Attempt<'_>, ended: &Ended) {
+    let verdict = match ended {
+        Ended::Answered { judgement, .. } => judgement.verdict,
+        Ended::Unreachable | Ended::Broken | Ended::TimedOut => Verdict::UpstreamFault,
+    };
+    let counts = request.worker.metrics.endpoint(request.chain, endpoint);
+    counts.attempts[verdict as usize].add(1);
+    counts.took.record(attempt.took);
+    if let Ended::Answered { judgement, .. } = ended {
+        request.worker.metrics.rule(judgement.rule);
+    }
+}
+
+/// What an endpoint said to a method that it does not serve is said again when nobody serves it.
+fn remember_refusal(request: &Request<'_>, attempt: &Attempt<'_>, answer: &Answer, now: u64) {
+    if answer.judgement.detail == Detail::MethodUnsupported && attempt.known_method && answer.rest.is_none() {
+        let id = answer.items.first().and_then(|item| item.id.clone());
+        let stored = Stored { status: answer.status, body: answer.whole(), id, judgement: answer.judgement };
+        let endpoint = request.chain.at(attempt.index);
+        request.chain.methods.unsupported(endpoint.number, attempt.method, stored, now);
+    }
+}
+
+/// Marks the endpoints whose failures `witness` has confirmed by answering the same call.
+pub(crate) fn convict(request: &Request<'_>, suspects: &[(u16, u64)], witness: u16) {
+    let now = crate::clock::unix_ms();
+    for (suspect, begun) in suspects.iter().filter(|(suspect, _)| *suspect != witness) {
+        failed(request, *suspect, *begun, now);
+    }
+}
+
+fn failed(request: &Request<'_>, index: u16, begun: u64, now: u64) {
+    let endpoint = request.chain.at(index);
+    let change = endpoint.state.failed(begun, now);
+    tell_change(request, endpoint, change);
+}
+
+fn tell_change(request: &Request<'_>, endpoint: &Endpoint, change: Option<health::Change>) {
+    if let Some(change) = change {
+        tracing::info!(chain = %request.chain.name, endpoint = %endpoint.id, ?change, "health changed");
+        request.worker.app.wake_health();
+    }
+}

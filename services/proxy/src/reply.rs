@@ -1,0 +1,185 @@
+//! What the client sees when we answer ourselves: the only place that turns a failure into a status and a
+//! JSON-RPC error. It names no URL, key or provider.
+
+use crate::net::Body;
+use crate::why::RequestId;
+use http::header::{CONTENT_TYPE, RETRY_AFTER};
+use http::{HeaderValue, Response, StatusCode};
+use jsonrpc::Malformed;
+
+/// Why a request, or a call of a batch, has no answer from an endpoint.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Problem {
+    UnknownChain,
+    BodyTooLarge {
+        most: u64,
+    },
+    /// The client sent its body too slowly.
+    SlowBody,
+    /// The client's connection broke while it sent its body.
+    BrokenBody,
+    Malformed(Malformed),
+    /// All live endpoints are at their limits; the first opens then (Unix milliseconds).
+    Saturated {
+        at: u64,
+    },
+    NoLiveEndpoint,
+    AllAttemptsFailed,
+    Deadline,
+    /// We are at a limit of our own.
+    Overloaded,
+    FilterNotFound,
+    /// A bug of ours.
+    Internal,
+}
+
+impl Problem {
+    pub(crate) fn status(&self) -> StatusCode {
+        match self {
+            Problem::UnknownChain => StatusCode::NOT_FOUND,
+            Problem::BodyTooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
+            Problem::SlowBody => StatusCode::REQUEST_TIMEOUT,
+            Problem::BrokenBody | Problem::Malformed(_) => StatusCode::BAD_REQUEST,
+            Problem::Saturated { .. } => StatusCode::TOO_MANY_REQUESTS,
+            Problem::NoLiveEndpoint | Problem::Overloaded => StatusCode::SERVICE_UNAVAILABLE,
+            Problem::AllAttemptsFailed => StatusCode::BAD_GATEWAY,
+            Problem::Deadline => StatusCode::GATEWAY_TIMEOUT,
+            Problem::FilterNotFound => StatusCode::OK,
+            Problem::Internal => StatusCode::INTERNAL_SERVER_ERROR,
+        }
+    }
+
+    /// The word in `data.reason`.
+    pub(crate) fn reason(&self) -> &'static str {
+        match self {
+            Problem::UnknownChain => "unknown_chain",
+            Problem::BodyTooLarge { .. } => "body_too_large",
+            Problem::SlowBody => "slow_body",
+            Problem::BrokenBody => "broken_body",
+            Problem::Malformed(Malformed::Empty | Malformed::NotJson(_)) => "not_json",
+            Problem::Malformed(Malformed::BatchTooLarge { .. }) => "batch_too_large",
+            Problem::Malformed(Malformed::EmptyBatch | Malformed::TooDeep | Malformed::NotACall { .. }) => {
+                "invalid_request"
+            }
+            Problem::Saturated { .. } => "saturated",
+            Problem::NoLiveEndpoint => "no_live_endpoint",
+            Problem::AllAttemptsFailed => "all_attempts_failed",
+            Problem::Deadline => "deadline",
+            Problem::Overloaded => "overloaded",
+            Problem::FilterNotFound => "filter_not_found",
+            Problem::Internal => "internal",
+        }
+    }
+
+    fn code(&self) -> i32 {
+        match self {
+            Problem::UnknownChain => jsonrpc::METHOD_NOT_FOUND,
+            Problem::BodyTooLarge { .. } | Problem::SlowBody | Problem::BrokenBody => {
+                jsonrpc::INVALID_REQUEST
+            }
+            Problem::Malformed(malformed) => malformed.code(),
+            Problem::Saturated { .. } => jsonrpc::LIMITED,
+            Problem::FilterNotFound => -32000,
+            Problem::NoLiveEndpoint
+            | Problem::AllAttemptsFailed
+            | Problem::Deadline
+            | Problem::Overloaded
+            | Problem::Internal => jsonrpc::INTERNAL,
+        }
+    }
+
+    fn message(&self) -> String {
+        match self {
+            Problem::UnknownChain => "no such chain".into(),
+            Problem::BodyTooLarge { most } => format!("the request body is larger than {most} bytes"),
+            Problem::SlowBody => "the request body did not arrive in time".into(),
+            Problem::BrokenBody => "the request body broke off".into(),
+            Problem::Malformed(malformed) => malformed.to_string(),
+            Problem::Saturated { .. } => "every endpoint of this chain is at its rate limit".into(),
+            Problem::NoLiveEndpoint => "no endpoint of this chain can serve this request".into(),
+            Problem::AllAttemptsFailed => "every endpoint that was asked failed".into(),
+            Problem::Deadline => "no endpoint answered in time".into(),
+            Problem::Overloaded => "this proxy is at its own limit".into(),
+            Problem::FilterNotFound => "filter not found".into(),
+            Problem::Internal => "internal error".into(),
+        }
+    }
+
+    /// Whole seconds from `now` until another try makes sense, at least 1 and never before the opening.
+    fn retry_after(&self, now: u64) -> Option<u64> {
+        if let Problem::Saturated { at } = self {
+            return Some(at.saturating_sub(now).div_ceil(1000).max(1));
+        }
+        (*self == Problem::Overloaded).then_some(1)
+    }
+
+    /// Appends this as the JSON-RPC error of one call.
+    pub(crate) fn write(&self, id: Option<&[u8]>, request: RequestId, now: u64, out: &mut Vec<u8>) {
+        let mut data = serde_json::json!({ "reason": self.reason(), "request_id": request.to_string() });
+        if let Some(seconds) = self.retry_after(now) {
+            data["retry_after_s"] = seconds.into();
+        }
+        jsonrpc::error(out, id, self.code(), &self.message(), &data);
+    }
+
+    /// The whole answer to a single call or to a body that cannot be read.
+    pub(crate) fn respond(&self, id: Option<&[u8]>, request: RequestId, now: u64) -> Response<Body> {
+        let mut body = Vec::with_capacity(256);
+        self.write(id, request, now, &mut body);
+        self.respond_with(body, now)
+    }
+
+    /// The whole answer with a body that is written already: a batch's errors.
+    pub(crate) fn respond_with(&self, body: Vec<u8>, now: u64) -> Response<Body> {
+        let mut response = json(self.status(), body);
+        if let Some(seconds) = self.retry_after(now) {
+            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        response
+    }
+}
+
+/// A JSON answer.
+pub(crate) fn json(status: StatusCode, body: Vec<u8>) -> Response<Body> {
+    let mut response = Response::new(Body::full(body));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ID: RequestId = RequestId { process: 1, worker: 0, count: 1 };
+
+    #[test]
+    fn each_problem_has_its_status_and_code() {
+        for (problem, status, code, reason) in [
+            (Problem::UnknownChain, 404, -32601, "unknown_chain"),
+            (Problem::BodyTooLarge { most: 1 }, 413, -32600, "body_too_large"),
+            (Problem::Malformed(Malformed::Empty), 400, -32700, "not_json"),
+            (Problem::Malformed(Malformed::EmptyBatch), 400, -32600, "invalid_request"),
+            (Problem::Saturated { at: 0 }, 429, -32005, "saturated"),
+            (Problem::NoLiveEndpoint, 503, -32603, "no_live_endpoint"),
+            (Problem::AllAttemptsFailed, 502, -32603, "all_attempts_failed"),
+            (Problem::Deadline, 504, -32603, "deadline"),
+            (Problem::Overloaded, 503, -32603, "overloaded"),
+        ] {
+            assert_eq!(problem.status().as_u16(), status);
+            let mut body = Vec::new();
+            problem.write(Some(b"7"), ID, 0, &mut body);
+            let body: serde_json::Value = serde_json::from_slice(&body).expect("JSON");
+            assert_eq!((&body["error"]["code"], &body["id"]), (&code.into(), &7.into()));
+            assert_eq!(body["error"]["data"]["reason"], reason);
+            assert_eq!(body["error"]["data"]["request_id"], ID.to_string());
+        }
+    }
+
+    #[test]
+    fn retry_after_is_never_early_and_never_zero() {
+        for (at, now, expected) in [(0, 0, 1), (1, 0, 1), (1000, 0, 1), (1001, 0, 2), (5000, 6000, 1)] {
+            assert_eq!(Problem::Saturated { at }.retry_after(now), Some(expected), "{at} {now}");
+        }
+    }
+}

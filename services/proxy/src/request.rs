@@ -1,0 +1,38 @@
+//! One client request on its way: who serves it, until when, and the story it leaves.
+
+use crate::fleet::Chain;
+use crate::upstream::Codings;
+use crate::why::{Record, What};
+use crate::worker::Worker;
+use std::cell::RefCell;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// What stays the same over all attempts of a request.
+pub(crate) struct Request<'a> {
+    pub(crate) worker: &'a Worker,
+    pub(crate) chain: &'a Arc<Chain>,
+    pub(crate) started: Instant,
+    pub(crate) deadline: Instant,
+    /// Content codings that the client and we both read.
+    pub(crate) codings: Codings,
+    /// The client asked for archive nodes.
+    pub(crate) archive: bool,
+    pub(crate) story: RefCell<Record>,
+}
+
+impl Request<'_> {
+    /// Adds to the story that `why` tells.
+    pub(crate) fn tell(&self, what: What) {
+        self.story.borrow_mut().push(self.started.elapsed(), what);
+    }
+
+    /// Until when one attempt begun at `now` may take.
+    pub(crate) fn attempt_limit(&self, now: Instant) -> Instant {
+        self.deadline.min(now + self.worker.app.settings.proxy_timeout_per_try)
+    }
+
+    pub(crate) fn left(&self, now: Instant) -> Duration {
+        self.deadline.saturating_duration_since(now)
+    }
+}

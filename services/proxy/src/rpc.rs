@@ -1,0 +1,250 @@
+//! One JSON-RPC request over HTTP, from its head to its answer's head.
+
+mod intake;
+
+use crate::batch::{self, Merged, Slot};
+use crate::call::{self, Served};
+use crate::exchange::Answer;
+use crate::fleet::{Chain, Fleet};
+use crate::net::{Body, Relay};
+use crate::reply::{Problem, json};
+use crate::request::Request;
+use crate::upstream::Codings;
+use crate::why::{Record, RequestId};
+use crate::worker::Worker;
+use bytes::Bytes;
+use http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderName, HeaderValue};
+use http::{Response, StatusCode, request::Parts};
+use hyper::body::Incoming;
+use jsonrpc::{Call, Envelope, Malformed};
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Instant;
+
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+const ENDPOINT: HeaderName = HeaderName::from_static("x-headgate-endpoint");
+const ATTEMPTS: HeaderName = HeaderName::from_static("x-headgate-attempts");
+
+/// Serves one request and leaves its story.
+pub(crate) async fn serve(
+    worker: &Rc<Worker>,
+    id: RequestId,
+    incoming: http::Request<Incoming>,
+) -> Response<Body> {
+    let started = Instant::now();
+    let (head, body) = incoming.into_parts();
+    let fleet = worker.fleet();
+    let Some(chain) = chain_of(&fleet, head.uri.path()) else {
+        let mut response = Problem::UnknownChain.respond(None, id, crate::clock::unix_ms());
+        finish_head(worker, id, &mut response);
+        return response;
+    };
+    let story = worker.stories.borrow_mut().start(id, crate::clock::unix_ms());
+    let mut visit = Visit { worker, story: Some(story), chain, started, in_flight: true };
+    worker.metrics.in_flight.set(worker.metrics.in_flight.get() + 1);
+    let mut response = visit.answer(id, &head, body).await;
+    finish_head(worker, id, &mut response);
+    visit.end(response.status());
+    response
+}
+
+/// A request while it is being answered. Dropped early (the client went away) it still leaves its story.
+struct Visit<'a> {
+    worker: &'a Worker,
+    chain: &'a Arc<Chain>,
+    story: Option<Record>,
+    started: Instant,
+    in_flight: bool,
+}
+
+/// What nginx logs when the client closed the connection first.
+const CLIENT_WENT_AWAY: u16 = 499;
+
+impl Visit<'_> {
+    async fn answer(&mut self, id: RequestId, head: &Parts, body: Incoming) -> Response<Body> {
+        let settings = &self.worker.app.settings;
+        let deadline = self.started + settings.proxy_timeout;
+        let (body, _reservation) = match intake::read(self.worker, head, body, deadline).await {
+            Ok(read) => read,
+            Err(problem) => return self.problem(&problem, None, id),
+        };
+        let envelope = jsonrpc::parse(&body, usize::try_from(settings.max_batch).unwrap_or(usize::MAX));
+        let request = Request {
+            worker: self.worker,
+            chain: self.chain,
+            started: self.started,
+            deadline,
+            codings: Codings::offered(&head.headers),
+            archive: wants_archive(head.uri.query()),
+            story: RefCell::new(self.story.take().unwrap_or_else(|| Record::empty(id))),
+        };
+        let response = match envelope {
+            Ok(Envelope::Single(call)) => single(&request, &call, &body, id).await,
+            Ok(Envelope::Batch(items)) => batch(&request, &items, &body, id).await,
+            Err(malformed) => malformed_body(&request, &malformed, &body, id),
+        };
+        self.story = Some(request.story.into_inner());
+        response
+    }
+
+    fn problem(&mut self, problem: &Problem, call: Option<&[u8]>, id: RequestId) -> Response<Body> {
+        if let Some(story) = &mut self.story {
+            story.reason = Some(problem.reason());
+        }
+        problem.respond(call, id, crate::clock::unix_ms())
+    }
+
+    fn end(&mut self, status: StatusCode) {
+        self.close(status.as_u16());
+    }
+
+    fn close(&mut self, status: u16) {
+        if !std::mem::take(&mut self.in_flight) {
+            return;
+        }
+        let (metrics, took) = (&self.worker.metrics, self.started.elapsed());
+        metrics.in_flight.set(metrics.in_flight.get() - 1);
+        metrics.answered(self.chain, status, took);
+        if let Some(mut story) = self.story.take() {
+            story.chain = Some(Arc::clone(&self.chain.name));
+            story.status = status;
+            story.took = took;
+            self.worker.stories.borrow_mut().finish(story);
+        }
+    }
+}
+
+impl Drop for Visit<'_> {
+    fn drop(&mut self) {
+        self.close(CLIENT_WENT_AWAY);
+    }
+}
+
+/// `/<chain>`, `/<chain>/` or `/<chain>/<client key>`.
+fn chain_of<'a>(fleet: &'a Fleet, path: &str) -> Option<&'a Arc<Chain>> {
+    let path = path.strip_prefix('/')?;
+    let (name, rest) = path.split_once('/').unwrap_or((path, ""));
+    if rest.contains('/') {
+        return None;
+    }
+    fleet.chain(name).or_else(|| fleet.chain(&intake::percent_decoded(name)?))
+}
+
+fn wants_archive(query: Option<&str>) -> bool {
+    query.is_some_and(|query| query.split('&').any(|pair| pair == "archive=true"))
+}
+
+fn malformed_body(
+    request: &Request<'_>,
+    malformed: &Malformed,
+    body: &[u8],
+    id: RequestId,
+) -> Response<Body> {
+    let problem = Problem::Malformed(malformed.clone());
+    request.story.borrow_mut().reason = Some(problem.reason());
+    problem.respond(malformed.id(body), id, crate::clock::unix_ms())
+}
+
+async fn single(request: &Request<'_>, call: &Call, body: &Bytes, id: RequestId) -> Response<Body> {
+    let (outcome, served) = call::serve(request, call, body).await;
+    let mut response = match outcome {
+        Ok(_) if call.is_notification() => no_content(),
+        Ok(answer) => pass_on(answer),
+        Err(problem) => {
+            request.story.borrow_mut().reason = Some(problem.reason());
+            problem.respond(call.id(body), id, crate::clock::unix_ms())
+        }
+    };
+    expose(request, served, &mut response);
+    response
+}
+
+async fn batch(
+    request: &Request<'_>,
+    items: &[Result<Call, Malformed>],
+    body: &Bytes,
+    id: RequestId,
+) -> Response<Body> {
+    match batch::serve(request, items, body).await {
+        Merged::Untouched(answer)
+            if items.iter().all(|item| item.as_ref().is_ok_and(Call::is_notification)) =>
+        {
+            drop(answer);
+            no_content()
+        }
+        Merged::Untouched(answer) => pass_on(answer),
+        Merged::Slots(slots) => merged(request, &slots, items, body, id),
+    }
+}
+
+fn merged(
+    request: &Request<'_>,
+    slots: &[Slot],
+    items: &[Result<Call, Malformed>],
+    body: &[u8],
+    id: RequestId,
+) -> Response<Body> {
+    let id_of = |at: usize| match &items[at] {
+        Ok(call) => call.id(body).map(<[u8]>::to_vec),
+        Err(malformed) => malformed.id(body).map(<[u8]>::to_vec),
+    };
+    let now = crate::clock::unix_ms();
+    let (text, problem) = batch::write(slots, id_of, id, now);
+    if text == b"[]" {
+        return no_content();
+    }
+    match problem {
+        None => json(StatusCode::OK, text),
+        Some(problem) => {
+            request.story.borrow_mut().reason = Some(problem.reason());
+            problem.respond_with(text, now)
+        }
+    }
+}
+
+fn no_content() -> Response<Body> {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::NO_CONTENT;
+    response
+}
+
+/// The upstream's status and bytes, untouched, with content headers only.
+fn pass_on(answer: Box<Answer>) -> Response<Body> {
+    let answer = *answer;
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = answer.status;
+    let headers = response.headers_mut();
+    let json = HeaderValue::from_static("application/json");
+    headers.insert(CONTENT_TYPE, answer.content_type.unwrap_or(json));
+    if let Some(coding) = answer.coding {
+        headers.insert(CONTENT_ENCODING, coding);
+    }
+    let mut held = answer.held;
+    *response.body_mut() = if answer.rest.is_none() && held.len() <= 1 {
+        Body::Full(held.pop_front())
+    } else {
+        Body::Answer(Box::new(Relay { held, rest: answer.rest, length: answer.length }))
+    };
+    response
+}
+
+fn expose(request: &Request<'_>, served: Served, response: &mut Response<Body>) {
+    if !request.worker.app.settings.expose_routing {
+        return;
+    }
+    response.headers_mut().insert(ATTEMPTS, HeaderValue::from(served.attempts));
+    let endpoint = served.by.and_then(|index| HeaderValue::from_str(&request.chain.at(index).id).ok());
+    if let Some(endpoint) = endpoint {
+        response.headers_mut().insert(ENDPOINT, endpoint);
+    }
+}
+
+/// What every answer on a chain route carries.
+fn finish_head(worker: &Worker, id: RequestId, response: &mut Response<Body>) {
+    let headers = response.headers_mut();
+    worker.app.cors.insert(headers);
+    if let Ok(id) = HeaderValue::from_maybe_shared(Bytes::from(id.to_string())) {
+        headers.insert(REQUEST_ID, id);
+    }
+}

@@ -1,0 +1,87 @@
+//! The request's body: read under the deadline, bounded by the settings and by what the process may hold.
+
+use crate::net::Reservation;
+use crate::reply::Problem;
+use crate::worker::Worker;
+use bytes::{Bytes, BytesMut};
+use http::header::CONTENT_LENGTH;
+use http::request::Parts;
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use std::time::Instant;
+
+/// The body and the part of the budget that it takes for as long as it is held.
+pub(super) async fn read(
+    worker: &Worker,
+    head: &Parts,
+    body: Incoming,
+    deadline: Instant,
+) -> Result<(Bytes, Reservation), Problem> {
+    let most = worker.app.settings.max_body_bytes;
+    let declared =
+        head.headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
+    if declared.is_some_and(|length| length > most) {
+        return Err(Problem::BodyTooLarge { most });
+    }
+    let mut reservation = worker.app.bodies.open();
+    let reading = collect(body, declared, most, &mut reservation);
+    match tokio::time::timeout_at(deadline.into(), reading).await {
+        Ok(Ok(body)) => Ok((body, reservation)),
+        Ok(Err(problem)) => Err(problem),
+        Err(_) if reservation.is_starved() => Err(Problem::Overloaded),
+        Err(_) => Err(Problem::SlowBody),
+    }
+}
+
+async fn collect(
+    mut body: Incoming,
+    declared: Option<u64>,
+    most: u64,
+    reservation: &mut Reservation,
+) -> Result<Bytes, Problem> {
+    let declared = declared.and_then(|length| usize::try_from(length).ok());
+    if let Some(length) = declared {
+        reserve(reservation, length).await?;
+    }
+    let mut first = Bytes::new();
+    let mut all: Option<BytesMut> = None;
+    while let Some(frame) = body.frame().await {
+        let Ok(chunk) = frame.map_err(|_| Problem::BrokenBody)?.into_data() else { continue };
+        let held = all.as_ref().map_or(first.len(), BytesMut::len) + chunk.len();
+        if held as u64 > most {
+            return Err(Problem::BodyTooLarge { most });
+        }
+        if declared.is_none() {
+            reserve(reservation, chunk.len()).await?;
+        }
+        match &mut all {
+            Some(all) => all.extend_from_slice(&chunk),
+            None if first.is_empty() => first = chunk,
+            None => {
+                let mut joined = BytesMut::with_capacity(declared.unwrap_or(held * 2));
+                joined.extend_from_slice(&first);
+                joined.extend_from_slice(&chunk);
+                all = Some(joined);
+            }
+        }
+    }
+    Ok(all.map_or(first, BytesMut::freeze))
+}
+
+async fn reserve(reservation: &mut Reservation, bytes: usize) -> Result<(), Problem> {
+    if !reservation.could_hold(bytes) {
+        return Err(Problem::Overloaded);
+    }
+    if !reservation.try_grow(bytes) {
+        reservation.grow(bytes).await;
+    }
+    Ok(())
+}
+
+/// A path segment with its `%XX` decoded; `None` when it has none, or is not UTF-8.
+pub(super) fn percent_decoded(segment: &str) -> Option<String> {
+    if !segment.contains('%') {
+        return None;
+    }
+    percent_encoding::percent_decode_str(segment).decode_utf8().ok().map(std::borrow::Cow::into_owned)
+}

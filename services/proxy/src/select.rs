@@ -1,0 +1,333 @@
+//! Who is eligible for a call, and who of them is next.
+//!
+//! Reads the fleet and the accounts, changes nothing but the tokens it takes; chance comes from the caller.
+//! Tiers in the order of roles; in a tier the best few of the kept order, by health, then by use.
+
+mod tried;
+
+pub(crate) use tried::Tried;
+
+use crate::fleet::{Chain, Endpoint, Refusal, Tier};
+use config::{Role, Selection};
+use ledger::{CeilingKind, Cost, Take, Ticket};
+use rand::Rng;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// How many candidates of a tier are compared.
+pub(crate) const FEW: usize = 8;
+/// Scores this close are equal.
+const CLOSE: f64 = 1.05;
+
+/// What the next attempt needs.
+pub(crate) struct Wish<'a> {
+    pub(crate) method: &'a str,
+    pub(crate) known_method: bool,
+    pub(crate) archive: bool,
+    /// The endpoint must have this block: one known to stand below it is out.
+    pub(crate) block: Option<u64>,
+    /// Only this endpoint will do.
+    pub(crate) only: Option<u16>,
+    /// A transaction that somebody was given already: private endpoints are out.
+    pub(crate) given_away: bool,
+    /// A call that may serve as a half-open trial.
+    pub(crate) may_try: bool,
+    /// Public endpoints may be asked (again).
+    pub(crate) public: bool,
+    pub(crate) cost: Cost,
+    /// Unix milliseconds.
+    pub(crate) now: u64,
+    pub(crate) tried: &'a Tried,
+    pub(crate) policy: Policy,
+}
+
+/// How endpoints are compared: settings of the process.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Policy {
+    pub(crate) selection: Selection,
+    /// Ceilings hold back and weigh.
+    pub(crate) throttling: bool,
+    /// Blocks behind the best head that make an endpoint ineligible; 0: off.
+    pub(crate) max_lag: u64,
+}
+
+/// Who is next.
+pub(crate) enum Choice {
+    Take {
+        index: u16,
+        ticket: Option<Ticket>,
+    },
+    /// Live endpoints remain, all at their ceilings or parked.
+    Saturated(Saturated),
+    /// Nobody who could serve this is left.
+    Nobody,
+}
+
+/// When saturation ends, and whether it is only our own estimate.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Saturated {
+    /// The soonest opening, Unix milliseconds.
+    pub(crate) at: u64,
+    /// The endpoint to overload if nothing opens in time: held back by an estimate alone, hit longest ago.
+    pub(crate) overflow: Option<u16>,
+    /// Tokens were short: a part of a batch may fit where the whole does not.
+    pub(crate) tokens: bool,
+    overflow_hit: u64,
+}
+
+/// Why an endpoint is not asked now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Skip {
+    Tried,
+    /// It cannot serve this call: no URL, not an archive, behind, a private endpoint asked too late.
+    Unfit,
+    Unhealthy,
+    /// It said before that it does not serve the method.
+    Unsupported,
+    /// More than its ceiling ever allows at once.
+    TooBig,
+    /// Parked or at its ceiling until then; `soft`: by our own estimate.
+    Full {
+        at: u64,
+        soft: bool,
+    },
+}
+
+#[derive(Clone, Copy)]
+struct Candidate {
+    index: u16,
+    rank: u8,
+    score: f64,
+    in_flight: u32,
+}
+
+/// Chooses the next endpoint of `chain` and takes its tokens.
+pub(crate) fn select(
+    chain: &Chain,
+    wish: &Wish<'_>,
+    rng: &mut impl Rng,
+    mut skipped: impl FnMut(u16, Skip),
+) -> Choice {
+    let mut full: Option<Saturated> = None;
+    for tier in chain.tiers.iter().filter(|tier| wish.public || tier.role != Role::Public) {
+        if let Some(choice) = from_tier(chain, tier, wish, rng, &mut skipped, &mut full) {
+            return choice;
+        }
+    }
+    full.map_or(Choice::Nobody, Choice::Saturated)
+}
+
+fn from_tier(
+    chain: &Chain,
+    tier: &Tier,
+    wish: &Wish<'_>,
+    rng: &mut impl Rng,
+    skipped: &mut impl FnMut(u16, Skip),
+    full: &mut Option<Saturated>,
+) -> Option<Choice> {
+    let mut order = tier.order.iter().map(|index| index.load(Relaxed));
+    loop {
+        let mut few: [Option<Candidate>; FEW] = [None; FEW];
+        let mut count = 0;
+        for index in order.by_ref() {
+            match check(chain, index, wish) {
+                Ok(Fit::Trial) => return Some(Choice::Take { index, ticket: None }),
+                Ok(Fit::Rank(rank)) => {
+                    few[count] = Some(candidate(chain, index, rank, wish));
+                    count += 1;
+                }
+                Err(skip) => note(chain, index, skip, skipped, full),
+            }
+            if count == FEW {
+                break;
+            }
+        }
+        if count == 0 {
+            return None;
+        }
+        level_newcomers(chain, &mut few, wish.now);
+        while let Some(position) = best(&few, rng) {
+            let Some(candidate) = few[position].take() else { break };
+            match take(chain.at(candidate.index), wish) {
+                Ok(ticket) => return Some(Choice::Take { index: candidate.index, ticket }),
+                Err(skip) => {
+                    note(chain, candidate.index, skip, skipped, full);
+                    if let Some(full) = full {
+                        full.tokens = true;
+                    }
+                }
+            }
+        }
+    }
+}
+
+enum Fit {
+    /// Better ranks have smaller numbers.
+    Rank(u8),
+    /// Ejected, and its half-open trial is due and now ours.
+    Trial,
+}
+
+fn check(chain: &Chain, index: u16, wish: &Wish<'_>) -> Result<Fit, Skip> {
+    let endpoint = chain.at(index);
+    if wish.tried.contains(index) {
+        return Err(Skip::Tried);
+    }
+    if !fits(chain, index, wish) {
+        return Err(Skip::Unfit);
+    }
+    if let Some(skip) = parked(chain, endpoint, wish) {
+        return Err(skip);
+    }
+    match endpoint.state.rank() {
+        Some(rank) => Ok(Fit::Rank(rank)),
+        None if wish.may_try && wish.tried.is_empty() && endpoint.state.claim_trial(wish.now) => {
+            Ok(Fit::Trial)
+        }
+        None => Err(Skip::Unhealthy),
+    }
+}
+
+fn fits(chain: &Chain, index: u16, wish: &Wish<'_>) -> bool {
+    let endpoint = chain.at(index);
+    let block = endpoint.state.block();
+    let has_block = wish.block.is_none_or(|wanted| block == 0 || block >= wanted);
+    let lag = chain.head.get().saturating_sub(block);
+    let behind = wish.policy.max_lag > 0 && block > 0 && lag > wish.policy.max_lag;
+    endpoint.http.is_some()
+        && wish.only.is_none_or(|only| only == index)
+        && (endpoint.archive || !wish.archive)
+        && has_block
+        && !behind
+        && !(wish.given_away && endpoint.private)
+}
+
+fn parked(chain: &Chain, endpoint: &Endpoint, wish: &Wish<'_>) -> Option<Skip> {
+    if endpoint.account.park.is_parked(wish.now) {
+        return Some(of_record(&endpoint.account.park.record(), wish.now));
+    }
+    if endpoint.address.is_parked(wish.now) {
+        return Some(of_record(&endpoint.address.record(), wish.now));
+    }
+    if !wish.known_method {
+        return None;
+    }
+    match chain.methods.refusal(endpoint.number, wish.method, wish.now)? {
+        Refusal::Unsupported(_) => Some(Skip::Unsupported),
+        Refusal::Limited { until } => Some(Skip::Full { at: until, soft: false }),
+    }
+}
+
+/// When an endpoint that is parked opens again, Unix milliseconds; `None`: it is not parked.
+pub(crate) fn opening(endpoint: &Endpoint, now: u64) -> Option<u64> {
+    let parked = [&endpoint.account.park, &*endpoint.address].into_iter().filter(|park| park.is_parked(now));
+    let openings = parked.filter_map(|park| recovery::retry_after(&park.record(), now));
+    openings.map(|wait| now.saturating_add(wait.as_millis().try_into().unwrap_or(u64::MAX))).max()
+}
+
+fn of_record(record: &recovery::Record, now: u64) -> Skip {
+    let wait = recovery::retry_after(record, now).unwrap_or_default();
+    let wait = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
+    Skip::Full { at: now.saturating_add(wait), soft: record.reason.is_estimate() }
+}
+
+fn candidate(chain: &Chain, index: u16, rank: u8, wish: &Wish<'_>) -> Candidate {
+    let endpoint = chain.at(index);
+    let in_flight = endpoint.state.in_flight();
+    let score = match wish.policy.selection {
+        Selection::LeastUsed => endpoint.use_score(wish.now, wish.policy.throttling),
+        Selection::Latency => endpoint.state.latency_score(in_flight),
+    };
+    Candidate { index, rank, score, in_flight }
+}
+
+/// Who was away starts level with the least used of its tier: it would draw every request otherwise.
+fn level_newcomers(chain: &Chain, few: &mut [Option<Candidate>; FEW], now: u64) {
+    let away = |candidate: &Candidate| chain.at(candidate.index).state.is_away();
+    if !few.iter().flatten().any(away) {
+        return;
+    }
+    let lowest = few.iter().flatten().filter(|c| !away(c)).map(|c| c.score).fold(f64::INFINITY, f64::min);
+    for candidate in few.iter_mut().flatten().filter(|c| away(c)) {
+        come_level(chain.at(candidate.index), candidate.score, lowest, now);
+        if lowest.is_finite() {
+            candidate.score = candidate.score.max(lowest);
+        }
+    }
+}
+
+/// Adds what an endpoint's account lacks of `lowest`, once.
+fn come_level(endpoint: &Endpoint, score: f64, lowest: f64, now: u64) {
+    if endpoint.state.come_back() && lowest.is_finite() && score < lowest && score > 0.0 {
+        let used = endpoint.account.gate.use_24h(now) as f64;
+        endpoint.account.gate.lift_24h((used * (lowest / score - 1.0)) as u32, now);
+    } else if lowest.is_finite() && score == 0.0 {
+        endpoint.account.gate.lift_24h((lowest * endpoint.weight) as u32, now);
+    }
+}
+
+/// The position of the best candidate: rank, then score, then fewest in flight, then chance.
+fn best(few: &[Option<Candidate>; FEW], rng: &mut impl Rng) -> Option<usize> {
+    let candidates = || few.iter().enumerate().filter_map(|(position, c)| c.map(|c| (position, c)));
+    let rank = candidates().map(|(_, c)| c.rank).min()?;
+    let lowest =
+        candidates().filter(|(_, c)| c.rank == rank).map(|(_, c)| c.score).fold(f64::INFINITY, f64::min);
+    let level = || candidates().filter(|(_, c)| c.rank == rank && c.score <= lowest * CLOSE);
+    let idlest = level().map(|(_, c)| c.in_flight).min()?;
+    let equal = || level().filter(|(_, c)| c.in_flight == idlest);
+    let drawn = match equal().count() {
+        0 | 1 => 0,
+        several => rng.random_range(0..several),
+    };
+    equal().nth(drawn).map(|(position, _)| position)
+}
+
+fn take(endpoint: &Endpoint, wish: &Wish<'_>) -> Result<Option<Ticket>, Skip> {
+    if !wish.policy.throttling || endpoint.account.gate.open() {
+        return Ok(None);
+    }
+    match endpoint.account.gate.try_take(wish.cost, wish.now) {
+        Take::Granted(ticket) => Ok(Some(ticket)),
+        Take::Dry { again_at, kind } => Err(Skip::Full { at: again_at, soft: kind == CeilingKind::Learned }),
+        Take::Doubt => Err(Skip::Full { at: wish.now, soft: false }),
+        Take::TooBig { .. } => Err(Skip::TooBig),
+    }
+}
+
+fn note(
+    chain: &Chain,
+    index: u16,
+    skip: Skip,
+    skipped: &mut impl FnMut(u16, Skip),
+    full: &mut Option<Saturated>,
+) {
+    if skip == Skip::Tried {
+        return;
+    }
+    skipped(index, skip);
+    let (at, soft) = match skip {
+        Skip::Full { at, soft } => (at, soft),
+        Skip::TooBig => (u64::MAX, false),
+        Skip::Tried | Skip::Unfit | Skip::Unhealthy | Skip::Unsupported => return,
+    };
+    let hit = chain.at(index).state.last_hit();
+    let nobody = Saturated { at, overflow: None, tokens: false, overflow_hit: u64::MAX };
+    let full = full.get_or_insert(nobody);
+    full.at = full.at.min(at);
+    if soft && hit < full.overflow_hit {
+        full.overflow = Some(index);
+        full.overflow_hit = hit;
+    }
+}
+
+/// When health excludes every endpoint that could serve, it excludes none: the one that failed longest ago.
+pub(crate) fn last_resort(chain: &Chain, wish: &Wish<'_>) -> Option<u16> {
+    let able = |index: &u16| fits(chain, *index, wish) && parked(chain, chain.at(*index), wish).is_none();
+    let allowed = chain.tiers.iter().filter(|tier| wish.public || tier.role != Role::Public);
+    let indices: Vec<u16> =
+        allowed.flat_map(|tier| tier.order.iter().map(|index| index.load(Relaxed))).filter(able).collect();
+    if indices.iter().any(|index| chain.at(*index).state.rank().is_some()) {
+        return None;
+    }
+    let untried = indices.into_iter().filter(|index| !wish.tried.contains(*index));
+    untried.min_by_key(|index| chain.at(*index).state.last_failed())
+}

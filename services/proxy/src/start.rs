@@ -1,0 +1,84 @@
+//! From a command line to a running proxy: load, say what was found, bind, run.
+
+use crate::app::{self, Bound, Configured};
+use crate::cli::{BAD_CONFIGURATION, print_findings};
+use crate::fleet::{self, Fleet};
+use anyhow::Context;
+use config::{Config, Env, Finding, LogFormat, Options, Settings, StoreBackend};
+use detect::Rules;
+use std::process::ExitCode;
+use store::Memory;
+use telemetry::{logs, registry::Registry};
+
+/// Serves until told to stop. `bound` is called once the ports are known.
+pub(crate) fn serve(options: Options, env: Env, strict: bool, bound: Option<fn(&Bound)>) -> ExitCode {
+    let config = match config::load(options, &env, strict) {
+        Ok(config) => config,
+        Err(findings) => {
+            print_findings(&findings);
+            return ExitCode::from(BAD_CONFIGURATION);
+        }
+    };
+    logs::init(config.settings.log_level.as_str(), config.settings.log_format == LogFormat::Json);
+    config.warnings.iter().for_each(|finding| tracing::warn!(%finding, "configuration"));
+    let rules = match rules(&config.settings) {
+        Ok(rules) => rules,
+        Err(finding) => {
+            print_findings(&[finding]);
+            return ExitCode::from(BAD_CONFIGURATION);
+        }
+    };
+    match run(config, rules, env, bound) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            tracing::error!(error = format!("{error:#}"), "cannot go on");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Our own detection rules, after those of `RULES_FILE`.
+pub(crate) fn rules(settings: &Settings) -> Result<Rules, Finding> {
+    let Some(file) = &settings.rules_file else { return Ok(Rules::builtin()) };
+    let name = file.display().to_string();
+    let text =
+        config::read_file(file).map_err(|error| Finding::error("RULES_FILE", format!("{name}: {error}")))?;
+    Rules::with_user(&text, &name).map_err(|error| Finding::error("RULES_FILE", error.to_string()))
+}
+
+fn run(config: Config, rules: Rules, env: Env, bound: Option<fn(&Bound)>) -> anyhow::Result<()> {
+    let Config { settings, fleet, method_costs, .. } = config;
+    not_served_yet(&settings);
+    // Each connection is a descriptor; what the system allows is ours to use.
+    let descriptors = rlimit::increase_nofile_limit(u64::MAX).unwrap_or(0);
+    let memory = Memory::default();
+    let before = Fleet::default();
+    let built = fleet::build(&fleet, &settings, &memory, &before, crate::clock::unix_ms())?;
+    for chain in built.chains() {
+        let endpoints: Vec<&str> = chain.endpoints.iter().map(|endpoint| &*endpoint.id).collect();
+        tracing::info!(chain = %chain.name, endpoints = endpoints.join(", "), "serving");
+    }
+    tracing::info!(store = "memory", descriptors, "starting");
+    let registry = Registry::install().context("metrics")?;
+    crate::metrics::describe();
+    let sockets = Bound::bind(&settings)?;
+    if let Some(tell) = bound {
+        tell(&sockets);
+    }
+    app::run(
+        Configured { settings, fleet: built, rules, costs: method_costs, memory },
+        sockets,
+        env,
+        registry,
+    )
+}
+
+/// Settings of features that are not there yet are said aloud: silence would look like success.
+fn not_served_yet(settings: &Settings) {
+    if settings.store_backend == StoreBackend::Valkey {
+        tracing::warn!("STORE_BACKEND=valkey: state is not shared yet, this process keeps its own in memory");
+    }
+    if settings.clients_file.is_some() {
+        tracing::warn!("CLIENTS_FILE: clients are not told apart yet, everybody may");
+    }
+}

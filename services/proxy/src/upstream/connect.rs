@@ -1,0 +1,122 @@
+//! How a connection to an endpoint is made: name, TCP, TLS, and which HTTP it speaks.
+
+use super::target::Target;
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::client::conn::{http1, http2};
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioIo;
+use rustls::pki_types::ServerName;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio_rustls::TlsConnector;
+use tower::Service;
+
+/// The largest buffer a connection may grow for reading: a large answer passes in pieces of this size.
+const READ_BUFFER: usize = 128 * 1024;
+
+/// A connection that is ready for its first request.
+pub(super) enum Established {
+    Http1(http1::SendRequest<Full<Bytes>>),
+    Http2(http2::SendRequest<Full<Bytes>>),
+}
+
+/// Makes connections; cheap to clone, one TLS configuration for the whole process.
+#[derive(Clone)]
+pub(crate) struct Connector {
+    tcp: HttpConnector,
+    tls: TlsConnector,
+}
+
+/// A connection could not be made. The peer saw no request.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ConnectError {
+    #[error("connecting: {0}")]
+    Tcp(String),
+    #[error("TLS: {0}")]
+    Tls(#[from] std::io::Error),
+    #[error("not a name TLS can check")]
+    Name,
+    #[error("HTTP handshake: {0}")]
+    Http(#[from] hyper::Error),
+}
+
+impl Connector {
+    /// Trusts the roots that ship with the program and those named by `SSL_CERT_FILE` or `SSL_CERT_DIR`.
+    pub(crate) fn new() -> Connector {
+        let mut roots = rustls::RootCertStore::empty();
+        roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
+        if std::env::var_os("SSL_CERT_FILE").is_some() || std::env::var_os("SSL_CERT_DIR").is_some() {
+            let found = rustls_native_certs::load_native_certs();
+            for error in &found.errors {
+                tracing::warn!(%error, "reading certificates named by SSL_CERT_FILE or SSL_CERT_DIR");
+            }
+            roots.add_parsable_certificates(found.certs);
+        }
+        let mut tls = rustls::ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
+        tls.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        let mut tcp = HttpConnector::new();
+        tcp.set_nodelay(true);
+        tcp.set_keepalive(Some(Duration::from_secs(30)));
+        tcp.enforce_http(false);
+        Connector { tcp, tls: TlsConnector::from(Arc::new(tls)) }
+    }
+
+    /// Connects; the caller sets the time limit. The connection is driven by a task of the current worker.
+    pub(super) async fn establish(&self, target: &Target) -> Result<Established, ConnectError> {
+        let stream = self.tcp.clone().call(target.place()).await.map_err(|e| ConnectError::Tcp(chain(&e)))?;
+        if !target.tls {
+            return http1_over(stream).await;
+        }
+        let name = ServerName::try_from(target.host.to_string()).map_err(|_| ConnectError::Name)?;
+        let stream = self.tls.connect(name, stream.into_inner()).await?;
+        if stream.get_ref().1.alpn_protocol() == Some(b"h2") {
+            return http2_over(TokioIo::new(stream)).await;
+        }
+        http1_over(TokioIo::new(stream)).await
+    }
+}
+
+/// An error with its causes in one line.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text = format!("{text}: {error}");
+        cause = error.source();
+    }
+    text
+}
+
+async fn http1_over<S>(stream: S) -> Result<Established, ConnectError>
+where
+    S: hyper::rt::Read + hyper::rt::Write + Unpin + 'static,
+{
+    let (sender, connection) = http1::Builder::new().max_buf_size(READ_BUFFER).handshake(stream).await?;
+    tokio::task::spawn_local(async move {
+        if let Err(error) = connection.await {
+            tracing::debug!(%error, "upstream connection ended");
+        }
+    });
+    Ok(Established::Http1(sender))
+}
+
+async fn http2_over<S>(stream: S) -> Result<Established, ConnectError>
+where
+    S: hyper::rt::Read + hyper::rt::Write + Unpin + 'static,
+{
+    let (sender, connection) = http2::Builder::new(crate::net::LocalExecutor)
+        .timer(hyper_util::rt::TokioTimer::new())
+        .keep_alive_interval(Duration::from_secs(20))
+        .keep_alive_timeout(Duration::from_secs(10))
+        .initial_stream_window_size(1 << 20)
+        .initial_connection_window_size(4 << 20)
+        .handshake(stream)
+        .await?;
+    tokio::task::spawn_local(async move {
+        if let Err(error) = connection.await {
+            tracing::debug!(%error, "upstream connection ended");
+        }
+    });
+    Ok(Established::Http2(sender))
+}

@@ -1,0 +1,190 @@
+//! What one worker owns: its runtime's connections, its counts, its stories. Nothing here is shared between
+//! threads but the application behind it.
+
+use crate::app::App;
+use crate::fleet::Fleet;
+use crate::front::Front;
+use crate::metrics::Metrics;
+use crate::net::LocalExecutor;
+use crate::upstream::{Connector, Pools};
+use crate::why::{RequestId, Ring, Story, tell};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::conn::auto;
+use rand::SeedableRng;
+use rand::rngs::SmallRng;
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
+use tokio::net::TcpStream;
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::sync::{oneshot, watch};
+
+/// How long a client may take for a request's head; a kept-alive connection may idle as long.
+const HEAD_PATIENCE: Duration = Duration::from_secs(75);
+/// How often counts are folded and idle connections closed.
+const FOLD: Duration = Duration::from_secs(1);
+
+/// What others ask of a worker.
+pub(crate) enum Order {
+    /// Serve this connection.
+    Serve(std::net::TcpStream),
+    /// Fold the counts now, for a scrape; the answer is the requests in flight.
+    Fold(oneshot::Sender<i64>),
+    /// Tell what happened to a request.
+    Tell(RequestId, oneshot::Sender<Option<Story>>),
+    /// Fold the last counts and end.
+    Stop,
+}
+
+/// How far the process is on its way out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Phase {
+    Serving,
+    /// Not ready any more; answers say `Connection: close`.
+    Leaving,
+    /// No new requests on kept-alive connections; those in flight are finished.
+    Draining,
+}
+
+/// The fleet as one worker sees it: its requests share it without touching a count that other workers touch.
+pub(crate) struct View(Arc<Fleet>);
+
+impl std::ops::Deref for View {
+    type Target = Fleet;
+
+    fn deref(&self) -> &Fleet {
+        &self.0
+    }
+}
+
+pub(crate) struct Worker {
+    pub(crate) app: Arc<App>,
+    pub(crate) pools: Pools,
+    pub(crate) metrics: Metrics,
+    pub(crate) rng: RefCell<SmallRng>,
+    pub(crate) stories: RefCell<Ring>,
+    index: u16,
+    fleet: RefCell<Rc<View>>,
+    requests: Cell<u64>,
+    /// Everything that is not a JSON-RPC request.
+    pub(crate) router: axum::Router,
+}
+
+impl Worker {
+    pub(crate) fn new(app: Arc<App>, index: u16, connector: Connector, router: axum::Router) -> Rc<Worker> {
+        let fleet = RefCell::new(Rc::new(View(app.fleet.load_full())));
+        Rc::new(Worker {
+            app,
+            pools: Pools::new(connector),
+            metrics: Metrics::default(),
+            rng: RefCell::new(SmallRng::from_os_rng()),
+            stories: RefCell::default(),
+            index,
+            fleet,
+            requests: Cell::new(0),
+            router,
+        })
+    }
+
+    /// The fleet as it is now. A request reads it once.
+    pub(crate) fn fleet(&self) -> Rc<View> {
+        let current = self.app.fleet.load();
+        let mut known = self.fleet.borrow_mut();
+        if !Arc::ptr_eq(&current, &known.0) {
+            *known = Rc::new(View(Arc::clone(&current)));
+        }
+        Rc::clone(&known)
+    }
+
+    /// The next request's number.
+    pub(crate) fn next_id(&self) -> RequestId {
+        self.requests.set(self.requests.get() + 1);
+        RequestId { process: self.app.process, worker: self.index, count: self.requests.get() }
+    }
+
+    /// Carries out orders until told to stop.
+    pub(crate) async fn run(
+        self: Rc<Worker>,
+        mut orders: UnboundedReceiver<Order>,
+        phase: watch::Receiver<Phase>,
+    ) {
+        let mut fold = tokio::time::interval(FOLD);
+        loop {
+            tokio::select! {
+                order = orders.recv() => match order {
+                    Some(Order::Stop) | None => break,
+                    Some(order) => self.carry_out(order, &phase),
+                },
+                _ = fold.tick() => self.tidy(),
+            }
+        }
+        self.metrics.fold(&self.app.rules);
+    }
+
+    fn carry_out(self: &Rc<Worker>, order: Order, phase: &watch::Receiver<Phase>) {
+        match order {
+            Order::Serve(stream) => match adopt(stream) {
+                Ok(stream) => {
+                    tokio::task::spawn_local(Rc::clone(self).serve(stream, phase.clone()));
+                }
+                Err(error) => {
+                    tracing::debug!(%error, "taking over a connection");
+                    self.connection_ended();
+                }
+            },
+            // A scraper that went away misses nothing: what was folded is in the registry.
+            Order::Fold(reply) => drop(reply.send(self.metrics.fold(&self.app.rules))),
+            Order::Tell(id, reply) => {
+                let stories = self.stories.borrow();
+                let story =
+                    stories.find(id).map(|record| tell(record, |rule| self.app.rules.name(rule).to_owned()));
+                drop(reply.send(story));
+            }
+            Order::Stop => {}
+        }
+    }
+
+    fn tidy(&self) {
+        self.metrics.fold(&self.app.rules);
+        let fleet = self.fleet();
+        let kept: std::collections::HashSet<u32> =
+            fleet.endpoints().map(|(_, endpoint)| endpoint.number).collect();
+        self.pools.tidy(Instant::now(), |number| kept.contains(&number));
+    }
+
+    async fn serve(self: Rc<Worker>, stream: TcpStream, mut phase: watch::Receiver<Phase>) {
+        let mut server = auto::Builder::new(LocalExecutor);
+        server
+            .http1()
+            .timer(TokioTimer::new())
+            .header_read_timeout(HEAD_PATIENCE)
+            .max_buf_size(64 * 1024)
+            .pipeline_flush(true);
+        server.http2().timer(TokioTimer::new()).keep_alive_interval(Duration::from_secs(30));
+        let connection = server.serve_connection(TokioIo::new(stream), Front::new(Rc::clone(&self)));
+        tokio::pin!(connection);
+        let ended = tokio::select! {
+            ended = connection.as_mut() => ended,
+            _ = phase.wait_for(|phase| *phase == Phase::Draining) => {
+                connection.as_mut().graceful_shutdown();
+                connection.await
+            }
+        };
+        if let Err(error) = ended {
+            tracing::debug!(%error, "client connection ended");
+        }
+        self.connection_ended();
+    }
+
+    fn connection_ended(&self) {
+        self.app.workers[usize::from(self.index)].connections.fetch_sub(1, Relaxed);
+    }
+}
+
+fn adopt(stream: std::net::TcpStream) -> std::io::Result<TcpStream> {
+    stream.set_nonblocking(true)?;
+    stream.set_nodelay(true)?;
+    TcpStream::from_std(stream)
+}
