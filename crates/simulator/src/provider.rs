@@ -1,16 +1,11 @@
 //! One provider: a listening server, its script, and its memory of what it was asked.
 
-use std::collections::HashMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use std::{fmt, io};
 
-use bytes::Bytes;
-use http::HeaderMap;
-use http::request::Parts;
-use serde_json::Value;
 use socket2::{Domain, Socket, Type};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -19,8 +14,8 @@ use tokio::task::JoinHandle;
 use crate::behaviour::Behaviour;
 use crate::chain::Chain;
 use crate::limit::{Limit, Meter};
+use crate::memory::{Memory, Seen};
 use crate::node::Node;
-use crate::request::Request;
 use crate::serve;
 
 /// What a provider is to be.
@@ -84,24 +79,6 @@ impl Script {
     }
 }
 
-/// One call that a provider was asked.
-#[derive(Clone, Debug)]
-pub struct Seen {
-    pub method: String,
-    /// Null for a notification too; see `notification`.
-    pub id: Value,
-    pub params: Value,
-    pub notification: bool,
-    /// Which of the provider's HTTP requests it came with, from 0.
-    pub post: usize,
-    /// Path and query.
-    pub target: String,
-    pub headers: HeaderMap,
-    /// The whole body of the HTTP request.
-    pub body: Bytes,
-    pub at: Instant,
-}
-
 /// A running provider on a port of its own on 127.0.0.1. Dropped, it stops.
 pub struct Provider {
     shared: Arc<Shared>,
@@ -116,15 +93,7 @@ pub(crate) struct Shared {
     pub(crate) connections: AtomicUsize,
     in_flight: watch::Sender<usize>,
     behaviour: Mutex<Behaviour>,
-    remembers: usize,
-    memory: Mutex<Memory>,
-}
-
-#[derive(Default)]
-struct Memory {
-    seen: Vec<Seen>,
-    counts: HashMap<String, usize>,
-    posts: usize,
+    pub(crate) memory: Mutex<Memory>,
 }
 
 impl Provider {
@@ -140,8 +109,7 @@ impl Provider {
             connections: AtomicUsize::new(0),
             in_flight: watch::Sender::new(0),
             behaviour: Mutex::new(Behaviour::Healthy),
-            remembers: script.remembers,
-            memory: Mutex::default(),
+            memory: Mutex::new(Memory::new(script.remembers)),
         });
         let provider = Self { shared, address, _reservation: reservation, server: Mutex::new(None) };
         provider.set(script.behaviour)?;
@@ -188,25 +156,25 @@ impl Provider {
     /// The calls it was asked, oldest first, as far as it remembers.
     #[must_use]
     pub fn seen(&self) -> Vec<Seen> {
-        lock(&self.shared.memory).seen.clone()
+        lock(&self.shared.memory).seen().to_vec()
     }
 
     /// How often it was asked `method`, whatever it answered.
     #[must_use]
     pub fn count(&self, method: &str) -> usize {
-        lock(&self.shared.memory).counts.get(method).copied().unwrap_or(0)
+        lock(&self.shared.memory).count(method)
     }
 
     /// How many calls it was asked.
     #[must_use]
     pub fn total(&self) -> usize {
-        lock(&self.shared.memory).counts.values().sum()
+        lock(&self.shared.memory).total()
     }
 
     /// How many HTTP requests with a readable body it got.
     #[must_use]
     pub fn posts(&self) -> usize {
-        lock(&self.shared.memory).posts
+        lock(&self.shared.memory).posts()
     }
 
     /// How many connections it accepted.
@@ -224,7 +192,7 @@ impl Provider {
 
     /// Forgets what it was asked.
     pub fn forget(&self) {
-        *lock(&self.shared.memory) = Memory::default();
+        lock(&self.shared.memory).forget();
     }
 
     /// How many calls its limit admitted in each aligned window that saw any; empty without a limit.
@@ -300,29 +268,6 @@ impl Shared {
     pub(crate) fn behaviour(&self) -> Behaviour {
         lock(&self.behaviour).clone()
     }
-
-    /// Remembers a request.
-    pub(crate) fn note(&self, head: &Parts, request: &Request) {
-        let mut memory = lock(&self.memory);
-        let (post, at) = (memory.posts, Instant::now());
-        memory.posts += 1;
-        for call in request.calls() {
-            *memory.counts.entry(call.method.clone()).or_default() += 1;
-            if memory.seen.len() < self.remembers {
-                memory.seen.push(Seen {
-                    method: call.method.clone(),
-                    id: call.id().and_then(|id| serde_json::from_str(id).ok()).unwrap_or_default(),
-                    params: call.params.clone(),
-                    notification: call.id().is_none(),
-                    post,
-                    target: head.uri.to_string(),
-                    headers: head.headers.clone(),
-                    body: request.body.clone(),
-                    at,
-                });
-            }
-        }
-    }
 }
 
 /// A bound socket that shares its port with our other one: two that allow it may be bound, one may listen.
@@ -334,6 +279,6 @@ fn bind(address: SocketAddr) -> io::Result<Socket> {
     Ok(socket)
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -4,6 +4,7 @@ use std::convert::Infallible;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 use http::{HeaderName, HeaderValue, Request as HttpRequest, Response, StatusCode};
 use http_body_util::BodyExt;
@@ -16,7 +17,7 @@ use tokio::task::JoinSet;
 
 use crate::answer::Answer;
 use crate::perform::{Asked, Outcome, Sent, perform};
-use crate::provider::{InFlight, Shared};
+use crate::provider::{InFlight, Shared, lock};
 use crate::request::Request;
 use crate::wire::{Reset, Socket, Wire};
 
@@ -57,7 +58,7 @@ async fn handle(
     let outcome = match Request::parse(body.clone()) {
         Some(request) => {
             let request = Arc::new(request);
-            shared.note(&head, &request);
+            lock(&shared.memory).note(&head, &request, Instant::now());
             perform(shared.behaviour(), Asked { node: Arc::clone(&shared.node), request }).await
         }
         None => Outcome::Sent(not_json().into()),
