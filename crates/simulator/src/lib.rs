@@ -7,6 +7,7 @@
 mod answer;
 mod behaviour;
 mod chain;
+pub mod convergence;
 pub mod demo;
 mod encode;
 mod limit;

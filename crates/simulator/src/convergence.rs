@@ -1,0 +1,15 @@
+//! Does learning converge, and do leases hold: the very code that the proxy runs, on a virtual clock, against
+//! limits it is not told and a store that delays, loses and reorders. Everything here is seeded: the same seed
+//! gives the same run to the last request.
+
+mod account;
+mod events;
+mod learning;
+mod plot;
+mod rng;
+mod scenarios;
+
+pub use learning::{Hidden, Learning, Outcome, Sample};
+pub use plot::{Curve, Plot};
+pub use rng::Rng;
+pub use scenarios::{Figure, Scenario, Verdict, all, saw_tooth};

@@ -1,0 +1,89 @@
+//! One account as a proxy keeps it: its gate, and its parking with a probe at the end of each wait. Decides nothing
+//! of its own; it only hands outcomes to the crates that do.
+
+use std::time::Duration;
+
+use ledger::{Cost, Evidence, Gate, Sender, Take};
+use recovery::{Hit, Kind, Policy, Probe, Record};
+
+use super::rng::Rng;
+
+/// A refusal as the provider words it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    Rate,
+    DailyQuota,
+}
+
+#[derive(Debug)]
+pub(crate) struct Account {
+    pub(crate) gate: Gate,
+    policy: Policy,
+    parking: Record,
+    window_ms: u64,
+    /// Client requests refused, and of those the ones that lowered a ceiling.
+    pub(crate) hits: u64,
+    pub(crate) decreases: Vec<(u64, u64)>,
+}
+
+impl Account {
+    pub(crate) fn new(gate: Gate, window_ms: u64) -> Self {
+        let (policy, parking) = (Policy::new(None), Record::default());
+        Self { gate, policy, parking, window_ms, hits: 0, decreases: Vec::new() }
+    }
+
+    /// Whether a request goes to this account at `now`.
+    pub(crate) fn admits(&self, now: u64) -> bool {
+        if recovery::parked(&self.parking, now) {
+            return false;
+        }
+        match self.gate.try_take(Cost::requests(1), now) {
+            Take::Granted(ticket) => self.gate.sent(ticket, now),
+            Take::Dry { .. } | Take::Doubt | Take::TooBig { .. } => false,
+        }
+    }
+
+    /// When its next probe is due, if it is parked.
+    pub(crate) fn probe_due(&self, now: u64) -> Option<u64> {
+        recovery::probe_due(&self.parking, &self.policy, now)
+    }
+
+    pub(crate) fn probe_sent(&self, now: u64) {
+        self.gate.charge(Cost::requests(1), Sender::Probe, now);
+    }
+
+    /// A client's request came back.
+    pub(crate) fn answered(&mut self, sent_at: u64, refused: Option<Refusal>, now: u64, rng: &mut Rng) {
+        let Some(refusal) = refused else { return self.gate.served(sent_at, now) };
+        self.hits += 1;
+        let quota = refusal == Refusal::DailyQuota;
+        let evidence = Evidence { quota, ..Evidence::client(sent_at) };
+        if let Some(cut) = self.gate.refused(&evidence, now) {
+            self.decreases.push((now, cut.to));
+        }
+        let hit = Hit { now, hint: None, kind: kind(refusal), window_ms: self.window_ms };
+        self.parking = recovery::hit(&self.parking, &self.policy, &hit, rng.even());
+    }
+
+    /// A probe came back.
+    pub(crate) fn probed(&mut self, sent_at: u64, refused: Option<Refusal>, now: u64, rng: &mut Rng) {
+        let outcome = match refused {
+            None => Probe::Clean,
+            Some(refusal) => Probe::Limited { kind: kind(refusal), hint: None::<Duration> },
+        };
+        match refused {
+            None => self.gate.served(sent_at, now),
+            Some(_) => {
+                self.gate.refused(&Evidence { probe: true, ..Evidence::client(sent_at) }, now);
+            }
+        }
+        self.parking = recovery::probed(&self.parking, &self.policy, outcome, now, rng.even());
+    }
+}
+
+fn kind(refusal: Refusal) -> Kind {
+    match refusal {
+        Refusal::Rate => Kind::Burst,
+        Refusal::DailyQuota => Kind::Quota { daily: true },
+    }
+}
