@@ -79,6 +79,8 @@ fn limits_on_the_rate() {
             "calls from your IP are limited, too many of them",
             "reached the limit of 25 rps on the public endpoint",
             "Over the limit: 3 r/s",
+            "cannot process more than 30 requests at once",
+            "Unexpected response: HTTP status code: 429",
         ],
     );
 }
@@ -130,6 +132,9 @@ fn ranges_sizes_and_batches() {
             "batching is not supported",
             "exceeds the maximum number of calls in a batch",
             "batch limit 50 exceeded",
+            "Batch must contain fewer than 50 calls",
+            "from and to block are too far apart",
+            "Response too long",
         ],
     );
 }
@@ -213,6 +218,7 @@ fn nodes_behind_their_chain() {
             "indexing in progress, 40 % done",
             "the node is catching up",
             "this node is lagging behind the network",
+            "waiting for the node to sync",
         ],
     );
 }
@@ -265,6 +271,11 @@ fn what_clients_did_themselves() {
             "invalid params: limit must be a number",
             "sender exceeded its rate of transactions",
             "insufficient balance for transfer",
+            "ERC20: transfer amount exceeds allowance",
+            "exceeds the maximum allowed gas for a call",
+            "Your query matched more logs than the limit",
+            "Attempt to debit an account but found no record of a prior credit.",
+            "max nonce gap exceeded",
         ],
     );
 }

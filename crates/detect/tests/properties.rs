@@ -40,6 +40,7 @@ fn quoting(text: &str) -> Vec<(Protocol, Value, Verdict)> {
         (http, error(-32000, format!("execution reverted: {text}"), json!(data)), Verdict::ClientFault),
         (http, error(-32005, format!("execution reverted: {text}"), json!(data)), Verdict::ClientFault),
         (http, error(3, text.to_owned(), json!(data)), Verdict::ClientFault),
+        (http, error(-32000, text.to_owned(), json!(data)), Verdict::ClientFault),
         (
             http,
             error(-32015, "VM execution error.".into(), json!(format!("Reverted {text}"))),
