@@ -33,7 +33,7 @@ async fn a_slow_client_is_let_go() {
     let answer = raw(&world, half.as_bytes()).await;
     let ended = answer.is_empty() || answer.starts_with("HTTP/1.1 408") || answer.starts_with("HTTP/1.1 504");
     assert!(ended, "{answer}");
-    assert_eq!(world["a"].total(), 0);
+    assert_eq!(world.asked("a"), 0);
 }
 
 /// Kills: a disconnect that counts as the endpoint's failure (with a threshold of one it would be out).
@@ -81,7 +81,7 @@ async fn a_client_that_leaves_half_a_body_bothers_nobody() {
         stream.write_all((head_for(&body) + &body[..20]).as_bytes()).await.expect("writes");
     }
     world.client.volley(1..10).await;
-    assert_eq!(world["a"].total(), 9);
+    assert_eq!(world.asked("a"), 9);
 }
 
 /// Kills: more than one request per connection mixed up.

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use http::Request;
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
-use simulator::{Behaviour, Provider};
+use simulator::Behaviour;
 
 use crate::harness::{World, soon};
 
@@ -68,7 +68,7 @@ async fn after_the_commit_the_client_sees_the_break() {
         }
         assert!(broken, "{text}: a clean end after {got} bytes");
         assert!(got <= 600_000, "{text}: {got} bytes are more than were sent");
-        assert_eq!(world["b"].total(), 0, "{text}");
+        assert_eq!(world.asked("b"), 0, "{text}");
     }
 }
 
@@ -114,5 +114,5 @@ async fn an_error_behind_a_long_null_result_is_found() {
     let world = world(Behaviour::Answer(answer)).await;
     let reply: Value = world.client.post(logs(10)).await.json();
     assert_eq!(reply["result"][0]["data"].as_str().map(str::len), Some(12), "{reply}");
-    assert_eq!(world.providers().map(Provider::total).sum::<usize>(), 2);
+    assert_eq!(world.asked_together(), 2);
 }

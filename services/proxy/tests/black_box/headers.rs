@@ -87,7 +87,7 @@ async fn every_answer_has_an_id_and_cors() {
         preflight.headers["access-control-allow-headers"],
         "Accept, Authorization, Content-Type, Origin, X-Requested-With"
     );
-    assert_eq!(world["a"].total(), 50);
+    assert_eq!(world.asked("a"), 50);
 }
 
 /// Kills: routing told to everybody, or to nobody.

@@ -28,7 +28,7 @@ async fn readers_find_the_head_they_were_told_of() {
         );
         world.chain.advance();
     }
-    assert!(world["a"].total() > 0 && world["b"].total() > 0, "only one node was asked");
+    assert!(world.asked("a") > 0 && world.asked("b") > 0, "only one node was asked");
 }
 
 /// Kills: an old block asked of nodes that have pruned it while an archive node is there.

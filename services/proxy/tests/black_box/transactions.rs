@@ -37,8 +37,8 @@ async fn unsafe_calls_are_never_sent_twice() {
         let world = world(fault, json!({})).start().await;
         let reply = world.client.post(send("eth_sendTransaction", "0x01")).await;
         assert!([502, 504].contains(&reply.status), "{text}: {reply:?}");
-        assert_eq!((reply.json()["id"].clone(), world["b"].total()), (json!(5), 0), "{text}");
-        assert_eq!(world["a"].total(), 1, "{text}");
+        assert_eq!((reply.json()["id"].clone(), world.asked("b")), (json!(5), 0), "{text}");
+        assert_eq!(world.asked("a"), 1, "{text}");
     }
 }
 
@@ -50,7 +50,7 @@ async fn unsafe_calls_go_elsewhere_when_they_cannot_have_happened() {
         let text = format!("{fault:?}");
         let world = world(fault, json!({})).start().await;
         let reply = world.client.post(send("eth_sendTransaction", "0x01")).await;
-        assert_eq!((reply.status, world["b"].total()), (200, 1), "{text}: {reply:?}");
+        assert_eq!((reply.status, world.asked("b")), (200, 1), "{text}: {reply:?}");
     }
 }
 
@@ -80,7 +80,7 @@ async fn a_known_transaction_at_the_first_attempt_is_the_providers_answer() {
     assert_eq!(first.json()["result"], hash("0x02ad"));
     let again = world.client.post(send("eth_sendRawTransaction", "0x02ad")).await;
     assert_eq!(again.json()["error"]["message"], "already known");
-    assert_eq!(world["b"].total(), 0);
+    assert_eq!(world.asked("b"), 0);
 }
 
 /// Kills: "nonce too low" after a repeat believed, or disbelieved, without a look.
@@ -115,7 +115,7 @@ async fn a_private_endpoint_keeps_what_it_was_given() {
         let text = format!("{fault:?}");
         let world = world(fault, json!({"private": true})).start().await;
         let reply = world.client.post(send("eth_sendRawTransaction", "0x02af")).await;
-        assert_eq!(world["b"].total(), 0, "{text}: {reply:?}");
+        assert_eq!(world.asked("b"), 0, "{text}: {reply:?}");
         assert!(reply.status >= 500, "{text}: {reply:?}");
     }
 }
@@ -134,5 +134,5 @@ async fn a_private_endpoint_is_asked_first_or_not_at_all() {
         let reply = world.client.post(send("eth_sendRawTransaction", raw)).await;
         assert_eq!(reply.json()["result"], hash(raw));
     }
-    assert_eq!(world["p"].total(), 0);
+    assert_eq!(world.asked("p"), 0);
 }

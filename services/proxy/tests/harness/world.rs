@@ -3,17 +3,25 @@
 use std::fs;
 use std::ops::Index;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 use simulator::{Behaviour, Chain, Provider, Script};
 
 use super::client::Client;
 use super::proxy::{Proxy, fresh_dir};
+use super::soon;
+
+/// What the proxy asks of its own accord.
+const PROBES: [&str; 2] = ["eth_blockNumber", "eth_syncing"];
+
+/// How often something is looked at that cannot be waited for.
+const GLANCE: Duration = Duration::from_millis(2);
 
 /// A world to be: endpoints of the chain `main`, in order.
 pub(crate) struct Builder {
     chain: Arc<Chain>,
-    endpoints: Vec<(String, Script, Value)>,
+    endpoints: Vec<(String, Behaviour, Script, Value)>,
     env: Vec<(String, String)>,
 }
 
@@ -23,10 +31,11 @@ pub(crate) struct World {
     pub(crate) client: Client,
     pub(crate) chain: Arc<Chain>,
     providers: Vec<(String, Provider)>,
+    asked_before: Vec<(String, usize)>,
 }
 
 impl World {
-    /// Health is left to the defaults, but nothing is probed before it failed.
+    /// Health is left to the defaults, but after the first probes only what failed is probed.
     pub(crate) fn build() -> Builder {
         Builder { chain: Chain::new(1337), endpoints: Vec::new(), env: Vec::new() }
             .env("HEALTH_CHECK_INTERVAL", "0")
@@ -41,6 +50,22 @@ impl World {
     /// What the operator's port says.
     pub(crate) async fn operator(&self, path: &str) -> super::Reply {
         Client::new(self.proxy.metrics).get(path).await
+    }
+
+    /// How many calls of clients the provider was asked: all but the proxy's own probes.
+    pub(crate) fn asked(&self, name: &str) -> usize {
+        let provider = &self[name];
+        provider.total() - PROBES.iter().map(|method| provider.count(method)).sum::<usize>()
+    }
+
+    /// How many calls of clients all providers were asked together.
+    pub(crate) fn asked_together(&self) -> usize {
+        self.providers.iter().map(|(name, _)| self.asked(name)).sum()
+    }
+
+    /// How many calls the provider had been asked when the world was ready.
+    pub(crate) fn asked_before(&self, name: &str) -> usize {
+        self.asked_before.iter().find(|(own, _)| own == name).map_or(0, |(_, calls)| *calls)
     }
 
     pub(crate) fn providers(&self) -> impl Iterator<Item = &Provider> {
@@ -69,18 +94,18 @@ impl Builder {
 
     /// An endpoint with these fields set.
     pub(crate) fn endpoint(self, name: &str, behaviour: Behaviour, fields: Value) -> Self {
-        let script = Script::new(&self.chain).behaving(behaviour);
-        self.scripted(name, script, fields)
+        let script = Script::new(&self.chain);
+        self.scripted(name, behaviour, script, fields)
     }
 
     /// An endpoint whose provider is made from the chain.
     pub(crate) fn node(self, name: &str, script: impl FnOnce(Script) -> Script, fields: Value) -> Self {
         let script = script(Script::new(&self.chain));
-        self.scripted(name, script, fields)
+        self.scripted(name, Behaviour::Healthy, script, fields)
     }
 
-    fn scripted(mut self, name: &str, script: Script, fields: Value) -> Self {
-        self.endpoints.push((name.to_owned(), script, fields));
+    fn scripted(mut self, name: &str, behaviour: Behaviour, script: Script, fields: Value) -> Self {
+        self.endpoints.push((name.to_owned(), behaviour, script, fields));
         self
     }
 
@@ -90,13 +115,15 @@ impl Builder {
         self
     }
 
-    /// Starts providers and proxy.
+    /// Starts providers and proxy. The providers are well until the proxy is ready, so that every endpoint is
+    /// in service; then they behave as they were told to, and have forgotten the probes.
     pub(crate) async fn start(self) -> World {
-        let (mut providers, mut file) = (Vec::new(), Map::new());
-        for (name, script, fields) in self.endpoints {
+        let (mut providers, mut behaviours, mut file) = (Vec::new(), Vec::new(), Map::new());
+        for (name, behaviour, script, fields) in self.endpoints {
             let provider = Provider::start(script).await.expect("a provider starts");
             file.insert(name.clone(), entry(&provider, &fields));
             providers.push((name, provider));
+            behaviours.push(behaviour);
         }
         let dir = fresh_dir();
         let path = dir.join("endpoints.json");
@@ -104,7 +131,28 @@ impl Builder {
         let mut env = self.env;
         env.push(("CONFIG_FILE".to_owned(), path.display().to_string()));
         let proxy = Proxy::start(dir, &[], &env).await;
-        World { client: Client::new(proxy.address), proxy, chain: self.chain, providers }
+        let client = Client::new(proxy.address);
+        soon(ready(&client, &providers)).await;
+        let asked_before =
+            providers.iter().map(|(name, provider)| (name.clone(), provider.total())).collect();
+        for ((_, provider), behaviour) in providers.iter().zip(behaviours) {
+            provider.forget();
+            provider.set(behaviour).expect("a provider behaves");
+        }
+        World { proxy, client, chain: self.chain, providers, asked_before }
+    }
+}
+
+/// Waits until the proxy is ready and the first probes are over.
+async fn ready(client: &Client, providers: &[(String, Provider)]) {
+    while client.get("/ready").await.status != 200 {
+        tokio::time::sleep(GLANCE).await;
+    }
+    for (_, provider) in providers {
+        while provider.count("eth_syncing") == 0 {
+            tokio::time::sleep(GLANCE).await;
+        }
+        provider.in_flight(0).await;
     }
 }
 
