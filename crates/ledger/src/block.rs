@@ -89,6 +89,12 @@ impl Block {
         if self.is_over(now) { 0 } else { tokens }
     }
 
+    /// Tokens that were not taken, whether or not they are void by now.
+    #[must_use]
+    pub fn untaken(&self) -> u32 {
+        unpack(self.word.load(Ordering::Acquire)).1
+    }
+
     /// When the block ends.
     #[must_use]
     pub fn ends(&self) -> LocalMs {

@@ -12,6 +12,7 @@ mod block;
 mod fixed;
 mod gate;
 mod learned;
+mod lease;
 mod overflow;
 mod plan;
 mod presence;
@@ -23,6 +24,7 @@ mod windows;
 
 pub use block::{Block, Spent};
 pub use gate::{CeilingView, Evidence, Gate, Take};
+pub use lease::{Lease, Taken};
 pub use overflow::{Door, Overflow};
 pub use plan::{Limit, Plan, Unit};
 pub use presence::{Holder, Presence, share};

@@ -80,9 +80,28 @@ fn run(options: &Options) -> std::io::Result<u32> {
             }
         }
     }
+    missed += run_fleets(options);
     write_saw_tooth(&options.directory, options.seeds[0])?;
     println!("traces and plots: {}", options.directory.display());
     Ok(missed)
+}
+
+fn run_fleets(options: &Options) -> u32 {
+    let mut missed = 0;
+    println!(
+        "\n{:<60} {:>4} {:>7} {:>10} {:>9}  limit",
+        "replicas that share a static limit", "seed", "used %", "most", "per call"
+    );
+    for shared in convergence::fleets(options.windows.min(120)) {
+        for seed in &options.seeds {
+            let spending = shared.fleet.run(*seed);
+            let (used, most, per_call) = (spending.used() * 100.0, spending.most(), spending.per_call());
+            let mark = if shared.holds(&spending) { "ok" } else { "MISSED" };
+            println!("{:<60} {seed:>4} {used:>7.1} {most:>10} {per_call:>9.1}  {mark}", shared.name);
+            missed += u32::from(!shared.holds(&spending));
+        }
+    }
+    missed
 }
 
 fn print_row(name: &str, seed: u64, outcome: &Outcome, measured: &str, reached: bool) {

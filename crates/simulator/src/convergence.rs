@@ -4,11 +4,15 @@
 
 mod account;
 mod events;
+mod fleet;
+mod fleets;
 mod learning;
 mod plot;
 mod rng;
 mod scenarios;
 
+pub use fleet::{Cut, Fleet, Spending};
+pub use fleets::{Shared, fleets};
 pub use learning::{Hidden, Learning, Outcome, Sample};
 pub use plot::{Curve, Plot};
 pub use rng::Rng;

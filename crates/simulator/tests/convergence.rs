@@ -1,6 +1,6 @@
 //! The figures that learning must reach, on a virtual clock.
 
-use simulator::convergence::{Figure, all, saw_tooth};
+use simulator::convergence::{Figure, all, fleets, saw_tooth};
 
 const SEED: u64 = 7;
 
@@ -29,6 +29,29 @@ fn a_hidden_limit_of_fifty_is_a_saw_tooth() {
     assert!((50..=55).contains(&high), "{high}");
     let (shortest, mean) = outcome.period().expect("several cuts");
     assert!(shortest >= 12.0 && mean <= 15.0, "{shortest} {mean}");
+}
+
+/// Kills: a block's end anchored at the receipt of its grant, a share that is not kept back for the silent, a share
+/// spent in the window of the loss, spending before subtracting.
+#[test]
+fn replicas_never_exceed_a_shared_limit() {
+    for shared in fleets(40) {
+        let spending = shared.fleet.run(SEED);
+        let (most, used, per_call) = (spending.most(), spending.used(), spending.per_call());
+        assert!(
+            shared.holds(&spending),
+            "{}, seed {SEED}: {most} most, {used} used, {per_call} per call",
+            shared.name
+        );
+    }
+}
+
+#[test]
+fn without_the_store_all_replicas_together_spend_half() {
+    let lost =
+        fleets(40).into_iter().find(|shared| shared.name.contains("lost for good")).expect("it is listed");
+    let spending = lost.fleet.run(SEED);
+    assert!(spending.windows[12..].iter().all(|n| (400..=500).contains(n)), "{:?}", spending.windows);
 }
 
 #[test]

@@ -70,6 +70,7 @@ pub struct Outcome {
     pub settle: u64,
 }
 
+#[derive(Clone, Copy)]
 enum Event {
     Arrives,
     Reaches { account: usize, sent_at: u64, probe: bool, back_us: u64 },

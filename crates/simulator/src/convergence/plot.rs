@@ -135,10 +135,10 @@ impl Scale {
         let (right, floor) = (WIDTH - RIGHT, HEIGHT - BOTTOM);
         for tick in self.y.ticks() {
             let y = self.y(tick);
-            let _ = write!(
+            let _ = writeln!(
                 svg,
                 "<path class=\"grid\" style=\"stroke-width:1\" d=\"M{LEFT} {y:.1}H{right}\"/>\
-                 <text x=\"{}\" y=\"{:.1}\" text-anchor=\"end\">{tick}</text>\n",
+                 <text x=\"{}\" y=\"{:.1}\" text-anchor=\"end\">{tick}</text>",
                 LEFT - 8.0,
                 y + 4.0
             );

@@ -1,0 +1,351 @@
+//! The replica's side of a static limit: the block in force, the one for the coming window, and when to ask for
+//! more. Decides what may be spent here without asking, cut off from the store too. It sends nothing itself: asks are
+//! handed out, grants are handed in.
+//!
+//! Bounds hold without clock agreement. A block ends at the instant its ask was sent, plus what then remained of the
+//! window, less 20 ms; one for the coming window starts at the instant the grant was received, plus what then
+//! remained until its start.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::presence::share;
+use crate::{Ask, Block, Grant, Holder, LocalMs, Plan, Spent, Which};
+
+/// Taken off the end of every block.
+const MARGIN_MS: u64 = 20;
+/// Cut off, a replica spends its share only in windows that begin this long after it closed its connection.
+const QUIET_MS: u64 = 3_000;
+/// Windows this long are shared by what was last known to remain.
+const LONG_MS: u64 = 3_600_000;
+/// A replica without demand for so many windows leases nothing ahead.
+const IDLE_WINDOWS: u64 = 10;
+/// How often a replica that spends means to ask.
+const REFILL_MS: u64 = 100;
+/// A block is refilled when less than this part of it is left.
+const REFILL_PART: u32 = 5;
+
+/// The answer to [`Lease::take`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Taken {
+    /// Spend them before they end.
+    Yes(Spent),
+    /// The window is known to be dry.
+    Dry {
+        /// When the next one opens.
+        again: LocalMs,
+    },
+    /// No tokens here, and not known to be dry: ask, and wait for the grant.
+    Doubt,
+}
+
+/// One static limit of one account in one replica.
+#[derive(Debug)]
+pub struct Lease {
+    plan: Plan,
+    holder: Holder,
+    /// Proxies to reckon with before any number was told.
+    assumed: u32,
+    block: Block,
+    /// Asking is due when the block holds fewer.
+    refill_below: AtomicU32,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    coming: Option<Coming>,
+    calendar: Option<Calendar>,
+    dry_until: Option<LocalMs>,
+    in_flight: Option<(u64, Which)>,
+    asked: u64,
+    proxies: Option<u32>,
+    remaining: u32,
+    /// The window last leased for, and all tokens that came for it.
+    leased: (u64, u32),
+    /// What the block held when it was last looked at; what was taken from it since the last ask, and what was not
+    /// to be had.
+    held: u32,
+    spent: u32,
+    missed: u32,
+    last_demand: Option<LocalMs>,
+    last_ask: Option<LocalMs>,
+    rate_per_s: f64,
+    /// When the connection to the store was closed.
+    cut_off: Option<LocalMs>,
+    alone: Option<Alone>,
+}
+
+/// A block whose window has not begun.
+#[derive(Debug, Clone, Copy)]
+struct Coming {
+    window: u64,
+    tokens: u32,
+    starts: LocalMs,
+    ends: LocalMs,
+}
+
+/// When a window ends, on this replica's clock: not before `early`, not after `late`.
+#[derive(Debug, Clone, Copy)]
+struct Calendar {
+    window: u64,
+    early: LocalMs,
+    late: LocalMs,
+}
+
+/// What may be spent in `window`, cut off from the store.
+#[derive(Debug, Clone, Copy)]
+struct Alone {
+    window: u64,
+    given: u32,
+    /// The window is over for everybody by then, and nothing more need be reported.
+    over: LocalMs,
+}
+
+impl Lease {
+    /// A lease that holds nothing. `assumed` proxies are reckoned with if the store is lost before it told a number.
+    #[must_use]
+    pub fn new(plan: Plan, holder: Holder, assumed: u32) -> Self {
+        let (block, state) = (Block::default(), Mutex::default());
+        Self { plan, holder, assumed, block, refill_below: AtomicU32::new(0), state }
+    }
+
+    /// Takes `n` tokens at once, or none.
+    pub fn take(&self, n: u32, now: LocalMs) -> Taken {
+        if let Some(spent) = self.block.take(n, now) {
+            return Taken::Yes(spent);
+        }
+        let mut state = self.state();
+        state.missed = state.missed.saturating_add(n);
+        state.last_demand = Some(now);
+        self.begin_coming(&mut state, now);
+        if state.cut_off.is_some() {
+            self.go_alone(&mut state, now);
+        }
+        if let Some(spent) = self.block.take(n, now) {
+            return Taken::Yes(spent);
+        }
+        match (state.cut_off, state.dry_until.filter(|until| now < *until)) {
+            (Some(_), _) => Taken::Dry { again: state.next_window(&self.plan, now) },
+            (None, Some(again)) => Taken::Dry { again },
+            (None, None) => Taken::Doubt,
+        }
+    }
+
+    /// Puts back tokens that will not be spent.
+    pub fn put_back(&self, window: u32, n: u32) -> bool {
+        self.block.put_back(window, n)
+    }
+
+    /// True when [`Lease::ask`] should be called: one load.
+    #[must_use]
+    pub fn is_low(&self, now: LocalMs) -> bool {
+        self.block.left(now) < self.refill_below.load(Ordering::Relaxed)
+    }
+
+    /// The ask that is due, if one is. `waiting` tokens are wanted by requests that already wait.
+    pub fn ask(&self, waiting: u32, now: LocalMs) -> Option<Ask> {
+        let mut state = self.state();
+        self.begin_coming(&mut state, now);
+        let reports = state.alone.is_some_and(|alone| now < alone.over);
+        let idle = !reports && state.is_idle(&self.plan, now);
+        if state.in_flight.is_some() || state.cut_off.is_some() || idle {
+            return None;
+        }
+        let which = if reports { Which::Running } else { self.due(&state, waiting, now)? };
+        state.settle(&self.block);
+        state.measure(now);
+        state.asked += 1;
+        state.in_flight = Some((state.asked, which));
+        let demand = (state.rate_per_s * REFILL_MS as f64 / 1000.0).ceil() as u32;
+        let alone = state.alone.map(|alone| (alone.window, alone.given));
+        let (id, knows) = (state.asked, state.proxies);
+        Some(Ask { id, holder: self.holder, which, demand, waiting, alone, knows })
+    }
+
+    /// Takes in a grant; `sent` is when its ask was sent, `received` when it arrived. One that is not awaited any
+    /// more is left unused.
+    pub fn granted(&self, grant: &Grant, sent: LocalMs, received: LocalMs) {
+        let mut state = self.state();
+        let Some((_, which)) = state.in_flight.take_if(|(id, _)| *id == grant.id) else { return };
+        state.proxies = Some(grant.proxies);
+        state.alone = None;
+        let ends = sent.plus(grant.ends_in_ms).minus(MARGIN_MS);
+        let late = received.plus(grant.ends_in_ms);
+        match which {
+            Which::Running => {
+                state.calendar =
+                    Some(Calendar { window: grant.window, early: sent.plus(grant.ends_in_ms), late });
+                state.remaining = grant.remaining;
+                state.dry_until = (grant.tokens == 0).then_some(late);
+                self.install(&mut state, grant.window, grant.tokens, ends);
+            }
+            Which::Coming => {
+                let starts = received.plus(grant.starts_in_ms);
+                state.coming = Some(Coming { window: grant.window, tokens: grant.tokens, starts, ends });
+            }
+        }
+    }
+
+    /// The ask under way got no answer in time: what it may have been granted stays unused.
+    pub fn unanswered(&self) {
+        self.state().in_flight = None;
+    }
+
+    /// The connection to the store was closed at `now`.
+    pub fn cut_off(&self, now: LocalMs) {
+        let mut state = self.state();
+        state.in_flight = None;
+        state.cut_off.get_or_insert(now);
+    }
+
+    /// The store is back. Tokens given by ourselves are void; what was spent of them is reported by the next ask.
+    pub fn back(&self, now: LocalMs) {
+        let mut state = self.state();
+        state.cut_off = None;
+        state.dry_until = None;
+        if let Some(alone) = &mut state.alone {
+            alone.given = alone.given.saturating_sub(self.block.drain(u32::MAX, now));
+        }
+    }
+
+    /// The store said how many proxies there are, apart from any grant.
+    pub fn told(&self, proxies: u32) {
+        self.state().proxies = Some(proxies);
+    }
+
+    /// The number of proxies it was last told: what it must say whenever it speaks to the store.
+    #[must_use]
+    pub fn knows(&self) -> Option<u32> {
+        self.state().proxies
+    }
+
+    /// True while something that was spent alone must be reported before anything else is said to the store: to be
+    /// heard without the report would free the share that was kept back for it.
+    #[must_use]
+    pub fn owes_report(&self, now: LocalMs) -> bool {
+        self.state().alone.is_some_and(|alone| now < alone.over)
+    }
+
+    /// Moves the block for the coming window into force once its window has begun.
+    fn begin_coming(&self, state: &mut State, now: LocalMs) {
+        if let Some(coming) = state.coming.take_if(|coming| now >= coming.starts) {
+            state.dry_until = None;
+            if let Some(calendar) = &mut state.calendar {
+                let ahead =
+                    coming.window.saturating_sub(calendar.window).saturating_mul(self.plan.period_ms());
+                (calendar.early, calendar.late) = (calendar.early.plus(ahead), calendar.late.plus(ahead));
+                calendar.window = calendar.window.max(coming.window);
+            }
+            self.install(state, coming.window, coming.tokens, coming.ends);
+        }
+    }
+
+    fn install(&self, state: &mut State, window: u64, tokens: u32, ends: LocalMs) {
+        state.settle(&self.block);
+        if tokens > 0 && self.block.install(window, tokens, ends) {
+            let before = if state.leased.0 == window { state.leased.1 } else { 0 };
+            state.leased = (window, before.saturating_add(tokens));
+            state.held = self.block.untaken();
+            self.refill_below.store((tokens / REFILL_PART).max(1), Ordering::Relaxed);
+        }
+    }
+
+    /// Which window's tokens are due to be asked for.
+    fn due(&self, state: &State, waiting: u32, now: LocalMs) -> Option<Which> {
+        let period = self.plan.period_ms();
+        let ends = state.calendar.filter(|calendar| now < calendar.late);
+        if let Some(calendar) = ends {
+            let soon = now.plus((period / 10).clamp(MARGIN_MS, 1000)) >= calendar.early;
+            if soon {
+                return state.coming.is_none().then_some(Which::Coming);
+            }
+        }
+        let dry = state.dry_until.is_some_and(|until| now < until);
+        (!dry && (waiting > 0 || self.is_low(now) || self.block.is_over(now))).then_some(Which::Running)
+    }
+
+    /// Gives this replica its share of the running window, if it may have one.
+    fn go_alone(&self, state: &mut State, now: LocalMs) {
+        let Some(closed) = state.cut_off else { return };
+        let proxies = state.proxies.unwrap_or(self.assumed);
+        let Some((window, starts, ends)) = state.window_at(&self.plan, now) else { return };
+        let of_loss = starts < closed.plus(QUIET_MS);
+        let long = self.plan.period_ms() >= LONG_MS;
+        let amount = match (of_loss, long) {
+            (true, false) => return,
+            (true, true) if now < closed.plus(QUIET_MS) => return,
+            (true, true) => state.remaining,
+            (false, _) => self.plan.amount(window),
+        };
+        if state.alone.is_some_and(|alone| alone.window == window) {
+            return;
+        }
+        // What it still holds of this window is part of the share.
+        let held = if of_loss { 0 } else { state.leased_for(window) };
+        let given = share(amount, proxies).saturating_sub(held);
+        state.alone = Some(Alone { window, given, over: starts.plus(self.plan.period_ms()) });
+        self.install(state, window, given, ends);
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// Without demand in the last windows nothing is leased ahead: idle replicas must not hoard.
+    fn is_idle(&self, plan: &Plan, now: LocalMs) -> bool {
+        let lately = plan.period_ms().saturating_mul(IDLE_WINDOWS);
+        self.last_demand.is_none_or(|demand| now.since(demand) > lately)
+    }
+
+    /// Notes what was taken from the block since it was last looked at.
+    fn settle(&mut self, block: &Block) {
+        let untaken = block.untaken();
+        self.spent = self.spent.saturating_add(self.held.saturating_sub(untaken));
+        self.held = untaken;
+    }
+
+    /// Tokens spent and missed since the last ask, as a rate; spending is demand too.
+    fn measure(&mut self, now: LocalMs) {
+        if self.spent > 0 {
+            self.last_demand = Some(now);
+        }
+        if let Some(last) = self.last_ask {
+            let seconds = now.since(last).max(1) as f64 / 1000.0;
+            let rate = f64::from(self.spent.saturating_add(self.missed)) / seconds;
+            self.rate_per_s = if rate > self.rate_per_s { rate } else { 0.5 * (self.rate_per_s + rate) };
+        }
+        (self.spent, self.missed, self.last_ask) = (0, 0, Some(now));
+    }
+
+    /// The window that surely runs at `now`, with the bounds within which it surely runs.
+    fn window_at(&self, plan: &Plan, now: LocalMs) -> Option<(u64, LocalMs, LocalMs)> {
+        let period = plan.period_ms();
+        // Never told: our own clock's windows must do.
+        let calendar = self.calendar.unwrap_or_else(|| {
+            let window = now.0 / period;
+            let end = LocalMs((window + 1).saturating_mul(period));
+            Calendar { window, early: end, late: end }
+        });
+        let passed = now.since(calendar.late) / period + u64::from(now >= calendar.late);
+        let ahead = passed.saturating_mul(period);
+        let starts = calendar.late.plus(ahead).minus(period);
+        let ends = calendar.early.plus(ahead).minus(MARGIN_MS);
+        (now >= starts && now < ends).then_some((calendar.window + passed, starts, ends))
+    }
+
+    /// When the window after the running one opens.
+    fn next_window(&self, plan: &Plan, now: LocalMs) -> LocalMs {
+        let period = plan.period_ms();
+        let late = self.calendar.map_or(LocalMs((now.0 / period + 1) * period), |calendar| calendar.late);
+        if now < late { late } else { late.plus((now.since(late) / period + 1) * period) }
+    }
+
+    /// All that was leased for `window` before the store was lost, spent or not.
+    fn leased_for(&self, window: u64) -> u32 {
+        let coming = self.coming.filter(|coming| coming.window == window).map_or(0, |coming| coming.tokens);
+        if self.leased.0 == window { self.leased.1.saturating_add(coming) } else { coming }
+    }
+}
