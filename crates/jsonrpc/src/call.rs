@@ -71,6 +71,11 @@ impl Call {
 
     /// Writes this call anew with another id (any JSON text), or as a notification without one.
     pub fn write(&self, body: &[u8], id: Option<&str>, out: &mut Vec<u8>) {
+        self.write_with(body, id, self.params(body), out);
+    }
+
+    /// As [`Call::write`], with other parameters (a JSON array or object).
+    pub fn write_with(&self, body: &[u8], id: Option<&str>, params: Option<&[u8]>, out: &mut Vec<u8>) {
         out.extend_from_slice(br#"{"jsonrpc":"2.0","#);
         if let Some(id) = id {
             out.extend_from_slice(br#""id":"#);
@@ -79,7 +84,7 @@ impl Call {
         }
         out.extend_from_slice(br#""method":"#);
         self.write_method(body, out);
-        if let Some(params) = self.params(body) {
+        if let Some(params) = params {
             out.extend_from_slice(br#","params":"#);
             out.extend_from_slice(params);
         }
@@ -156,6 +161,7 @@ fn is_id(raw: &str) -> bool {
 }
 
 #[derive(Deserialize)]
+#[serde(expecting = "an object with a method")]
 struct RawCall<'a> {
     #[serde(borrow, default)]
     id: Member<'a>,

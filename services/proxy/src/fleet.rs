@@ -78,7 +78,7 @@ pub(crate) struct Endpoint {
     pub(crate) skip_sync_check: bool,
     pub(crate) weight: f64,
     pub(crate) http: Option<Target>,
-    pub(crate) has_ws: bool,
+    pub(crate) ws: Option<Target>,
     pub(crate) account: Arc<Account>,
     /// What is parked when the provider refuses our address: everything on this host and port.
     pub(crate) address: Arc<Park>,

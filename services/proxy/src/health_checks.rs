@@ -5,18 +5,16 @@ mod accounts;
 mod sound;
 
 use crate::app::App;
-use crate::fleet::{Fleet, PROBE_TIMEOUT};
+use crate::fleet::{Chain, Endpoint, Fleet, PROBE_TIMEOUT};
 use crate::metrics;
 use crate::upstream::Connector;
 use ::metrics::{counter, histogram};
 use accounts::Parked;
-use health::{
-    Change, Command, Measured, Prober, Settings, Standing, agreed_head, run_checks, run_recoveries,
-};
+use health::{Command, Measured, Prober, Settings, Standing, agreed_head, run_checks, run_recoveries};
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 use recovery::{Hit, Kind};
-use sound::{Sounder, Sounding};
+use sound::Sounder;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
@@ -27,8 +25,44 @@ const REFRESH: Duration = Duration::from_millis(100);
 /// A probe that outlasts both of its calls' time limits by this much is lost.
 const SLACK: Duration = Duration::from_secs(2);
 
-/// An endpoint's number: probes are over HTTP.
-type Target = u32;
+/// One endpoint over one protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Target {
+    /// The endpoint's number.
+    endpoint: u32,
+    protocol: Protocol,
+}
+
+/// HTTP first: it is what calls go over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+enum Protocol {
+    Http,
+    Ws,
+}
+
+impl Protocol {
+    fn as_str(self) -> &'static str {
+        match self {
+            Protocol::Http => "http",
+            Protocol::Ws => "ws",
+        }
+    }
+}
+
+impl Target {
+    /// The protocol that says most of an endpoint: HTTP where it has it.
+    fn of(endpoint: &Endpoint) -> Target {
+        let protocol = if endpoint.http.is_some() { Protocol::Http } else { Protocol::Ws };
+        Target { endpoint: endpoint.number, protocol }
+    }
+
+    fn all_of(endpoint: &Endpoint) -> impl Iterator<Item = Target> + use<> {
+        let http = endpoint.http.is_some().then_some(Protocol::Http);
+        let ws = endpoint.ws.is_some().then_some(Protocol::Ws);
+        let number = endpoint.number;
+        http.into_iter().chain(ws).map(move |protocol| Target { endpoint: number, protocol })
+    }
+}
 
 /// Checks health until the process ends.
 pub(crate) async fn run(app: Arc<App>, connector: Connector) {
@@ -78,15 +112,8 @@ fn settings(settings: &config::Settings) -> Settings {
 }
 
 fn targets(fleet: &Fleet) -> Vec<Vec<Target>> {
-    let numbers = |chain: &&Arc<crate::fleet::Chain>| {
-        chain
-            .endpoints
-            .iter()
-            .filter(|endpoint| endpoint.http.is_some())
-            .map(|endpoint| endpoint.number)
-            .collect()
-    };
-    fleet.chains().iter().map(numbers).collect()
+    let of_chain = |chain: &Arc<Chain>| chain.endpoints.iter().flat_map(Target::all_of).collect();
+    fleet.chains().into_iter().map(of_chain).collect()
 }
 
 /// Endpoints that were just ejected, or whose key was refused, are probed soon.
@@ -94,7 +121,7 @@ fn suspect(fleet: &Fleet, commands: &mpsc::Sender<Command<Target>>) {
     for (_, endpoint) in fleet.endpoints() {
         if endpoint.state.rank().is_none() || endpoint.state.key_is_suspect() {
             // A full queue means that the prober is busy; the schedule will come to it.
-            let _ = commands.try_send(Command::Suspect(endpoint.number));
+            let _ = commands.try_send(Command::Suspect(Target::of(endpoint)));
         }
     }
 }
@@ -119,7 +146,8 @@ impl Prober for Checks {
 
     async fn probe(&self, target: Target) -> Standing {
         let fleet = self.app.fleet.load_full();
-        let Some((chain, endpoint)) = fleet.endpoints().find(|(_, endpoint)| endpoint.number == target)
+        let Some((chain, endpoint)) =
+            fleet.endpoints().find(|(_, endpoint)| endpoint.number == target.endpoint)
         else {
             return Standing::Skipped;
         };
@@ -129,23 +157,22 @@ impl Prober for Checks {
         }
         let sync = self.app.settings.health_check_sync_status && !endpoint.skip_sync_check;
         let begun = Instant::now();
-        let Some(sounding) = self.sounder.sound(target, sync).await else { return Standing::Bad };
-        let measured = sounding.measured;
-        count(&chain.name, &endpoint.id, &measured, begun.elapsed());
-        self.apply(chain, endpoint, &sounding, now)
+        let Some(measured) = self.sounder.sound(target, sync).await else { return Standing::Bad };
+        count(chain, endpoint, target.protocol, &measured, begun.elapsed());
+        self.apply(chain, endpoint, target.protocol, &measured, now)
     }
 }
 
 impl Checks {
     fn apply(
         &self,
-        chain: &crate::fleet::Chain,
-        endpoint: &crate::fleet::Endpoint,
-        sounding: &Sounding,
+        chain: &Chain,
+        endpoint: &Endpoint,
+        protocol: Protocol,
+        measured: &Measured,
         begun: u64,
     ) -> Standing {
         let now = crate::clock::unix_ms();
-        let measured = &sounding.measured;
         if let Some(limited) = measured.limited {
             let hit = Hit { now, hint: limited.hint, kind: limited.kind, window_ms: 60_000 };
             endpoint.account.park.hit(&hit, rand::random());
@@ -159,29 +186,30 @@ impl Checks {
             chain.head.set(agreed_head(blocks).unwrap_or(0));
         }
         let Some(ok) = measured.health() else { return Standing::Skipped };
-        if let Some(change) = endpoint.state.probed(begun, now, ok) {
-            tracing::info!(chain = %chain.name, endpoint = %endpoint.id, ?change, reached = measured.reached, "health changed");
-            debug_assert!(change != Change::Ejected, "probes do not eject");
+        let (change, standing) = match protocol {
+            Protocol::Http => (endpoint.state.probed(begun, now, ok), endpoint.state.standing()),
+            Protocol::Ws => (endpoint.state.probed_ws(begun, now, ok), endpoint.state.standing_ws()),
+        };
+        if let Some(change) = change {
+            let protocol = protocol.as_str();
+            tracing::info!(chain = %chain.name, endpoint = %endpoint.id, protocol, ?change, "health changed");
         }
-        endpoint.state.standing()
+        standing
     }
 }
 
-fn count(chain: &Arc<str>, endpoint: &Arc<str>, measured: &Measured, took: Duration) {
+fn count(chain: &Chain, endpoint: &Endpoint, protocol: Protocol, measured: &Measured, took: Duration) {
     let result = match (measured.health(), measured.reached) {
         (Some(true), _) => "good",
         (None, _) => "limited",
         (Some(false), true) => "bad",
         (Some(false), false) => "unreachable",
     };
-    let labels = [("chain", chain.to_string()), ("endpoint", endpoint.to_string())];
-    histogram!(metrics::CHECK_DURATION, &labels).record(took.as_secs_f64());
-    let [chain, endpoint] = labels;
-    counter!(
-        metrics::CHECKS,
-        &[chain, endpoint, ("protocol", "http".to_owned()), ("result", result.to_owned())]
-    )
-    .increment(1);
+    let (chain, endpoint) = (chain.name.to_string(), endpoint.id.to_string());
+    let who = [("chain", chain.clone()), ("endpoint", endpoint.clone())];
+    histogram!(metrics::CHECK_DURATION, &who).record(took.as_secs_f64());
+    counter!(metrics::CHECKS, "chain" => chain, "endpoint" => endpoint, "protocol" => protocol.as_str(), "result" => result)
+        .increment(1);
 }
 
 /// What a limit that a probe met is, for `recovery`.

@@ -91,7 +91,7 @@ fn of_endpoint(chain: &Chain, endpoint: &Endpoint, now: u64) -> Value {
         "account": endpoint.account.name,
         "healthy": {
             "http": endpoint.http.is_some().then(|| endpoint.state.view(now).usable),
-            "ws": endpoint.has_ws.then(|| endpoint.state.view_ws(now).usable),
+            "ws": endpoint.ws.is_some().then(|| endpoint.state.view_ws(now).usable),
         },
         "block": (block > 0).then_some(block),
         "lag": (block > 0).then(|| chain.head.get().saturating_sub(block)),

@@ -4,8 +4,10 @@
 
 mod connect;
 mod pool;
+mod socket;
 mod target;
 
 pub(crate) use connect::Connector;
 pub(crate) use pool::{Connection, Failure, Pools};
+pub(crate) use socket::{Heard, ask_over_socket};
 pub(crate) use target::{BadTarget, Codings, Target};

@@ -110,7 +110,7 @@ impl Builder<'_> {
             skip_sync_check: config.skip_sync_check,
             weight: config.weight,
             http,
-            has_ws: config.ws_url.is_some(),
+            ws: config.ws_url.as_ref().map(target).transpose()?,
             account: self.account(config),
             address: self.memory.address(&place),
             state: self.state(old),

@@ -141,6 +141,11 @@ impl EndpointState {
         change
     }
 
+    /// A probe over WebSocket ended.
+    pub(crate) fn probed_ws(&self, begun: u64, now: u64, ok: bool) -> Option<Change> {
+        self.ws_tracker().probe_result(begun, now, ok)
+    }
+
     /// Recomputes what requests read: results grow old without an event.
     pub(crate) fn refresh(&self, now: u64) {
         self.publish(&self.tracker(), now);
@@ -161,6 +166,11 @@ impl EndpointState {
     /// How soon the next probe over HTTP should come.
     pub(crate) fn standing(&self) -> Standing {
         self.tracker().standing()
+    }
+
+    /// How soon the next probe over WebSocket should come.
+    pub(crate) fn standing_ws(&self) -> Standing {
+        self.ws_tracker().standing()
     }
 
     pub(crate) fn view_ws(&self, now: u64) -> View {

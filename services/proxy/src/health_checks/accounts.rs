@@ -1,5 +1,6 @@
 //! Parked accounts and addresses as the recovery driver sees them: who is parked, and one probe for each.
 
+use super::Target;
 use super::sound::Sounder;
 use crate::app::App;
 use crate::fleet::Fleet;
@@ -29,7 +30,7 @@ struct Found {
     name: Name,
     chain: Arc<str>,
     endpoint: Arc<str>,
-    number: u32,
+    target: Target,
     park: ParkOf,
 }
 
@@ -38,7 +39,7 @@ impl Parked {
     fn parks(fleet: &Fleet) -> Vec<Found> {
         let mut known: HashSet<*const Park> = HashSet::new();
         let mut found = Vec::new();
-        for (chain, endpoint) in fleet.endpoints().filter(|(_, endpoint)| endpoint.http.is_some()) {
+        for (chain, endpoint) in fleet.endpoints() {
             let account = (
                 Name::Account(endpoint.account.name.clone()),
                 ParkOf::Account(Arc::clone(&endpoint.account)),
@@ -47,7 +48,7 @@ impl Parked {
             for (name, park) in [account, address] {
                 if known.insert(std::ptr::from_ref(park.park())) {
                     let (chain, id) = (Arc::clone(&chain.name), Arc::clone(&endpoint.id));
-                    found.push(Found { name, chain, endpoint: id, number: endpoint.number, park });
+                    found.push(Found { name, chain, endpoint: id, target: Target::of(endpoint), park });
                 }
             }
         }
@@ -97,10 +98,10 @@ impl Accounts for Parked {
 
     async fn probe(&self, name: &Name) -> Probe {
         let Some(found) = self.find(name) else { return Probe::Failed };
-        let Some(sounding) = self.sounder.sound(found.number, false).await else { return Probe::Failed };
-        match sounding.measured.limited {
+        let Some(measured) = self.sounder.sound(found.target, false).await else { return Probe::Failed };
+        match measured.limited {
             Some(limited) => Probe::Limited { kind: limited.kind, hint: limited.hint },
-            None if sounding.measured.ok => Probe::Clean,
+            None if measured.ok => Probe::Clean,
             None => Probe::Failed,
         }
     }

@@ -1,14 +1,15 @@
 //! Sends a probe to an endpoint. Connections belong to one thread, so whoever wants a probe asks the task that owns
 //! them.
 
-use super::kind_of;
+use super::{Target, kind_of};
 use crate::app::App;
 use crate::exchange::unjudged;
 use crate::fleet::{Endpoint, PROBE_TIMEOUT};
-use crate::upstream::{Connector, Pools};
+use crate::upstream::{Connector, Heard, Pools, ask_over_socket};
 use bytes::Bytes;
 use detect::{Head, Judgement, Protocol, Verdict};
 use health::{Answer, Call, Limited, Measured, Said, measure};
+use http::HeaderMap;
 use ledger::{Cost, Sender as Whose};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -17,16 +18,10 @@ use tokio::sync::{mpsc, oneshot};
 /// The largest answer to a probe that is read.
 const MOST: usize = 64 * 1024;
 
-/// What came back.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Sounding {
-    pub(super) measured: Measured,
-}
-
 pub(super) struct Job {
-    endpoint: u32,
+    target: Target,
     sync: bool,
-    reply: oneshot::Sender<Sounding>,
+    reply: oneshot::Sender<Measured>,
 }
 
 /// Asks for probes.
@@ -40,60 +35,97 @@ impl Sounder {
     }
 
     /// Probes an endpoint; with `sync` it is asked for its sync status as well. `None`: it is gone.
-    pub(super) async fn sound(&self, endpoint: u32, sync: bool) -> Option<Sounding> {
+    pub(super) async fn sound(&self, target: Target, sync: bool) -> Option<Measured> {
         let (reply, answer) = oneshot::channel();
-        self.0.send(Job { endpoint, sync, reply }).ok()?;
+        self.0.send(Job { target, sync, reply }).ok()?;
         answer.await.ok()
     }
 }
 
 /// Answers jobs; their number is bounded by those who ask.
 pub(super) async fn answer(app: Arc<App>, connector: Connector, mut jobs: mpsc::UnboundedReceiver<Job>) {
-    let pools = Rc::new(Pools::new(connector));
+    let line = Rc::new(Line { app, pools: Pools::new(connector.clone()), connector });
     while let Some(job) = jobs.recv().await {
-        let (app, pools) = (Arc::clone(&app), Rc::clone(&pools));
-        tokio::task::spawn_local(async move {
-            let fleet = app.fleet.load_full();
-            let found = fleet.endpoints().find(|(_, endpoint)| endpoint.number == job.endpoint);
-            if let Some((_, endpoint)) = found {
-                let sounding = both_calls(&app, &pools, endpoint, job.sync).await;
-                // Whoever asked may have given up.
-                let _ = job.reply.send(sounding);
-            }
-            let kept = |number| fleet.endpoints().any(|(_, endpoint)| endpoint.number == number);
-            pools.tidy(std::time::Instant::now(), kept);
-        });
+        tokio::task::spawn_local(Rc::clone(&line).take(job));
     }
 }
 
-async fn both_calls(app: &App, pools: &Pools, endpoint: &Endpoint, sync: bool) -> Sounding {
-    let (said, body) = one_call(app, pools, endpoint, Call::BlockNumber).await;
-    let block = Answer { said, body: &body };
-    let measured = match sync && said == Said::Answered {
-        true => {
-            let (said, body) = one_call(app, pools, endpoint, Call::Syncing).await;
-            measure(block, Some(Answer { said, body: &body }))
-        }
-        false => measure(block, None),
-    };
-    Sounding { measured }
+/// The connections that probes go over.
+struct Line {
+    app: Arc<App>,
+    pools: Pools,
+    connector: Connector,
 }
 
-async fn one_call(app: &App, pools: &Pools, endpoint: &Endpoint, call: Call) -> (Said, Bytes) {
-    endpoint.account.gate.charge(Cost::requests(1), Whose::Probe, crate::clock::unix_ms());
-    let exchange = unjudged(pools, endpoint, call.body(1).into(), MOST);
-    match tokio::time::timeout(PROBE_TIMEOUT, exchange).await {
-        Err(_) | Ok(Err(_)) => (Said::Unreached, Bytes::new()),
-        Ok(Ok((head, body))) => {
-            let seen = Head {
-                provider: Some(&*endpoint.provider).filter(|provider| !provider.is_empty()),
-                host: endpoint.http.as_ref().map(|target| &*target.host),
-                method: Some(call.method()),
-                status: Some(head.status.as_u16()),
-                ..Head::new(Protocol::Http, &head.headers, crate::clock::unix_ms())
-            };
-            (said(&app.rules.judge(&seen, &body)), body)
+impl Line {
+    async fn take(self: Rc<Line>, job: Job) {
+        let fleet = self.app.fleet.load_full();
+        let found = fleet.endpoints().find(|(_, endpoint)| endpoint.number == job.target.endpoint);
+        if let Some((_, endpoint)) = found {
+            let measured = self.both_calls(endpoint, job.target.protocol, job.sync).await;
+            // Whoever asked may have given up.
+            let _ = job.reply.send(measured);
         }
+        let kept = |number| fleet.endpoints().any(|(_, endpoint)| endpoint.number == number);
+        self.pools.tidy(std::time::Instant::now(), kept);
+    }
+
+    async fn both_calls(&self, endpoint: &Endpoint, protocol: super::Protocol, sync: bool) -> Measured {
+        let (said, body) = self.one_call(endpoint, protocol, Call::BlockNumber).await;
+        let block = Answer { said, body: &body };
+        if !sync || said != Said::Answered {
+            return measure(block, None);
+        }
+        let (said, body) = self.one_call(endpoint, protocol, Call::Syncing).await;
+        measure(block, Some(Answer { said, body: &body }))
+    }
+
+    async fn one_call(&self, endpoint: &Endpoint, protocol: super::Protocol, call: Call) -> (Said, Bytes) {
+        endpoint.account.gate.charge(Cost::requests(1), Whose::Probe, crate::clock::unix_ms());
+        let exchange = async {
+            match protocol {
+                super::Protocol::Http => self.over_http(endpoint, call).await,
+                super::Protocol::Ws => self.over_socket(endpoint, call).await,
+            }
+        };
+        match tokio::time::timeout(PROBE_TIMEOUT, exchange).await {
+            Ok(Ok(heard)) => heard,
+            Ok(Err(_)) | Err(_) => (Said::Unreached, Bytes::new()),
+        }
+    }
+
+    async fn over_http(&self, endpoint: &Endpoint, call: Call) -> Result<(Said, Bytes), String> {
+        let (head, body) = unjudged(&self.pools, endpoint, call.body(1).into(), MOST).await?;
+        let status = Some(head.status.as_u16());
+        let seen = Head { status, ..seen(endpoint, Protocol::Http, call, &head.headers) };
+        Ok((said(&self.app.rules.judge(&seen, &body)), body))
+    }
+
+    async fn over_socket(&self, endpoint: &Endpoint, call: Call) -> Result<(Said, Bytes), String> {
+        let Some(target) = &endpoint.ws else { return Err("no WebSocket URL".into()) };
+        let none = HeaderMap::new();
+        let seen = seen(endpoint, Protocol::Ws, call, &none);
+        Ok(match ask_over_socket(&self.connector, target, call.body(1)).await? {
+            Heard::Message(body) => (said(&self.app.rules.judge(&seen, &body)), body),
+            Heard::Refused { status, headers, body } => {
+                let seen = Head { status: Some(status), headers: &headers, ..seen };
+                (said(&self.app.rules.judge(&seen, &body)), Bytes::new())
+            }
+            Heard::Closed { code, reason } => {
+                let seen = Head { ws_close: Some((code, &reason)), ..seen };
+                (said(&self.app.rules.judge(&seen, b"")), Bytes::new())
+            }
+        })
+    }
+}
+
+/// What is known of an answer before it is read.
+fn seen<'a>(endpoint: &'a Endpoint, protocol: Protocol, call: Call, headers: &'a HeaderMap) -> Head<'a> {
+    Head {
+        provider: Some(&*endpoint.provider).filter(|provider| !provider.is_empty()),
+        host: endpoint.http.as_ref().or(endpoint.ws.as_ref()).map(|target| &*target.host),
+        method: Some(call.method()),
+        ..Head::new(protocol, headers, crate::clock::unix_ms())
     }
 }
 

@@ -98,7 +98,7 @@ fn of_endpoint(chain: &Arc<str>, endpoint: &Endpoint, now: u64) {
     if endpoint.http.is_some() {
         healthy("http", endpoint.state.view(now).usable);
     }
-    if endpoint.has_ws {
+    if endpoint.ws.is_some() {
         healthy("ws", endpoint.state.view_ws(now).usable);
     }
     let parked = endpoint.account.park.is_parked(now) || endpoint.address.is_parked(now);

@@ -9,7 +9,9 @@ use hyper_util::rt::TokioIo;
 use rustls::pki_types::ServerName;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
 use tower::Service;
 
 /// The largest buffer a connection may grow for reading: a large answer passes in pieces of this size.
@@ -21,11 +23,20 @@ pub(super) enum Established {
     Http2(http2::SendRequest<Full<Bytes>>),
 }
 
-/// Makes connections; cheap to clone, one TLS configuration for the whole process.
+/// Makes connections; cheap to clone, one set of trusted roots for the whole process.
 #[derive(Clone)]
 pub(crate) struct Connector {
     tcp: HttpConnector,
-    tls: TlsConnector,
+    /// Offers HTTP/2 and HTTP/1.1.
+    http: TlsConnector,
+    /// Offers HTTP/1.1 alone: WebSockets begin with it.
+    http1: TlsConnector,
+}
+
+/// A connected stream.
+pub(super) enum Stream {
+    Plain(TcpStream),
+    Tls(Box<TlsStream<TcpStream>>),
 }
 
 /// A connection could not be made. The peer saw no request.
@@ -44,37 +55,56 @@ pub(crate) enum ConnectError {
 impl Connector {
     /// Trusts the roots that ship with the program and those named by `SSL_CERT_FILE` or `SSL_CERT_DIR`.
     pub(crate) fn new() -> Connector {
-        let mut roots = rustls::RootCertStore::empty();
-        roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
-        if std::env::var_os("SSL_CERT_FILE").is_some() || std::env::var_os("SSL_CERT_DIR").is_some() {
-            let found = rustls_native_certs::load_native_certs();
-            for error in &found.errors {
-                tracing::warn!(%error, "reading certificates named by SSL_CERT_FILE or SSL_CERT_DIR");
-            }
-            roots.add_parsable_certificates(found.certs);
-        }
-        let mut tls = rustls::ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
-        tls.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        let mut tls = rustls::ClientConfig::builder().with_root_certificates(trusted()).with_no_client_auth();
+        tls.alpn_protocols = vec![b"http/1.1".to_vec()];
+        let http1 = TlsConnector::from(Arc::new(tls.clone()));
+        tls.alpn_protocols.insert(0, b"h2".to_vec());
         let mut tcp = HttpConnector::new();
         tcp.set_nodelay(true);
         tcp.set_keepalive(Some(Duration::from_secs(30)));
         tcp.enforce_http(false);
-        Connector { tcp, tls: TlsConnector::from(Arc::new(tls)) }
+        Connector { tcp, http: TlsConnector::from(Arc::new(tls)), http1 }
     }
 
     /// Connects; the caller sets the time limit. The connection is driven by a task of the current worker.
     pub(super) async fn establish(&self, target: &Target) -> Result<Established, ConnectError> {
+        match self.dial(target, &self.http).await? {
+            Stream::Plain(stream) => http1_over(TokioIo::new(stream)).await,
+            Stream::Tls(stream) if stream.get_ref().1.alpn_protocol() == Some(b"h2") => {
+                http2_over(TokioIo::new(stream)).await
+            }
+            Stream::Tls(stream) => http1_over(TokioIo::new(stream)).await,
+        }
+    }
+
+    /// Connects for a WebSocket's handshake.
+    pub(super) async fn dial_http1(&self, target: &Target) -> Result<Stream, ConnectError> {
+        self.dial(target, &self.http1).await
+    }
+
+    async fn dial(&self, target: &Target, tls: &TlsConnector) -> Result<Stream, ConnectError> {
         let stream = self.tcp.clone().call(target.place()).await.map_err(|e| ConnectError::Tcp(chain(&e)))?;
+        let stream = stream.into_inner();
         if !target.tls {
-            return http1_over(stream).await;
+            return Ok(Stream::Plain(stream));
         }
         let name = ServerName::try_from(target.host.to_string()).map_err(|_| ConnectError::Name)?;
-        let stream = self.tls.connect(name, stream.into_inner()).await?;
-        if stream.get_ref().1.alpn_protocol() == Some(b"h2") {
-            return http2_over(TokioIo::new(stream)).await;
-        }
-        http1_over(TokioIo::new(stream)).await
+        Ok(Stream::Tls(Box::new(tls.connect(name, stream).await?)))
     }
+}
+
+/// The roots that ship with the program and those that the environment names.
+fn trusted() -> rustls::RootCertStore {
+    let mut roots = rustls::RootCertStore::empty();
+    roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
+    if std::env::var_os("SSL_CERT_FILE").is_some() || std::env::var_os("SSL_CERT_DIR").is_some() {
+        let found = rustls_native_certs::load_native_certs();
+        for error in &found.errors {
+            tracing::warn!(%error, "reading certificates named by SSL_CERT_FILE or SSL_CERT_DIR");
+        }
+        roots.add_parsable_certificates(found.certs);
+    }
+    roots
 }
 
 /// An error with its causes in one line.

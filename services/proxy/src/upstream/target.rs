@@ -2,7 +2,10 @@
 
 use bytes::Bytes;
 use config::{Secret, SecretUrl};
-use http::header::{ACCEPT_ENCODING, AUTHORIZATION, CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue};
+use http::header::{
+    ACCEPT_ENCODING, AUTHORIZATION, CONNECTION, CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue,
+    SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_VERSION, UPGRADE,
+};
 use http::{Method, Request, Uri};
 use http_body_util::Full;
 
@@ -30,7 +33,7 @@ pub(crate) enum BadTarget {
 impl Target {
     /// `headers` are sent with every request and win over ours.
     pub(crate) fn new(url: &SecretUrl, headers: &[(HeaderName, Secret)]) -> Result<Target, BadTarget> {
-        let tls = url.scheme() == "https";
+        let tls = matches!(url.scheme(), "https" | "wss");
         let url_text = url.expose();
         let place = match url_text.port() {
             Some(port) => format!("{}:{port}", url.host()),
@@ -57,6 +60,22 @@ impl Target {
     /// The URL to connect to.
     pub(super) fn place(&self) -> Uri {
         self.absolute.clone()
+    }
+
+    /// The opening handshake of a WebSocket.
+    pub(super) fn handshake(&self, key: &str) -> Request<()> {
+        let mut request = Request::new(());
+        *request.uri_mut() = self.absolute.clone();
+        let headers = request.headers_mut();
+        headers.clone_from(&self.headers);
+        headers.remove(CONTENT_TYPE);
+        headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
+        headers.insert(UPGRADE, HeaderValue::from_static("websocket"));
+        headers.insert(SEC_WEBSOCKET_VERSION, HeaderValue::from_static("13"));
+        if let Ok(key) = HeaderValue::from_str(key) {
+            headers.insert(SEC_WEBSOCKET_KEY, key);
+        }
+        request
     }
 
     /// A request with this body, offering `codings` for the answer.
