@@ -33,9 +33,9 @@ pub struct Line<'a> {
     /// Headers by name; a value may be a list.
     #[serde(default)]
     pub headers: Option<BTreeMap<String, HeaderText>>,
-    /// The body, or the reason of a close frame.
+    /// The body, or the reason of a close frame; JSON that is not in a string is a body as it stands.
     #[serde(default, borrow)]
-    pub body: Option<Cow<'a, str>>,
+    pub body: Option<&'a RawValue>,
     /// `base64` if the body is written so.
     #[serde(default, borrow)]
     pub body_encoding: Option<Cow<'a, str>>,
@@ -91,10 +91,15 @@ pub struct OutputItem {
 impl Line<'_> {
     /// The body's bytes, base64 undone; `None` if they are no base64.
     pub fn bytes(&self) -> Option<Cow<'_, [u8]>> {
-        let body = self.body.as_deref().unwrap_or_default();
+        let Some(raw) = self.body.map(RawValue::get).filter(|raw| *raw != "null") else {
+            return Some(Cow::Borrowed(b""));
+        };
+        let Ok(text) = serde_json::from_str::<String>(raw) else {
+            return Some(Cow::Borrowed(raw.as_bytes()));
+        };
         match self.body_encoding.as_deref() {
-            Some("base64") => from_base64(body).map(Cow::Owned),
-            _ => Some(Cow::Borrowed(body.as_bytes())),
+            Some("base64") => from_base64(&text).map(Cow::Owned),
+            _ => Some(Cow::Owned(text.into_bytes())),
         }
     }
 
@@ -124,7 +129,8 @@ impl Line<'_> {
         body: &[u8],
         now_unix_ms: u64,
     ) -> Output<'r> {
-        let protocol = if self.protocol.as_deref() == Some("ws") { Protocol::Ws } else { Protocol::Http };
+        let socket = self.protocol.as_deref().is_some_and(|protocol| protocol.starts_with('w'));
+        let protocol = if socket { Protocol::Ws } else { Protocol::Http };
         let reason = String::from_utf8_lossy(body);
         let head = Head {
             provider: self.provider.as_deref(),

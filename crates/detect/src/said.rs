@@ -10,6 +10,9 @@ use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess,
 use crate::wait;
 use crate::words::{TEXT, normalise, strip_markup};
 
+/// Words looked at of a page of HTML; what it refuses, it says in its title and heading.
+const PAGE_WORDS: usize = 80;
+
 /// What a refusal says.
 #[derive(Debug, Default)]
 pub(crate) struct Said {
@@ -56,7 +59,7 @@ impl Said {
         let mut said = Said::default();
         let text = String::from_utf8_lossy(body);
         let prose: Cow<'_, str> =
-            if text.trim_start().starts_with('<') { strip_markup(&text).into() } else { text };
+            if text.trim_start().starts_with('<') { opening(&text).into() } else { text };
         said.set_text(prose.trim());
         said
     }
@@ -69,6 +72,12 @@ impl Said {
         self.words = normalise(&text[..end]);
         self.text = text[..end].to_ascii_lowercase();
     }
+}
+
+/// The first words of a page: further down are menus, prices and documentation.
+fn opening(page: &str) -> String {
+    let prose = strip_markup(page);
+    prose.split_whitespace().take(PAGE_WORDS).collect::<Vec<_>>().join(" ")
 }
 
 /// Which object a member belongs to.

@@ -66,6 +66,45 @@ fn single_answers() {
     check(200, "[slow down]", RateLimited, "burst.named");
     check(200, "<p>slow<br>down</p>", RateLimited, "burst.named");
     check(200, "ok", UpstreamFault, "unknown");
+    check(200, "please try again later", UpstreamFault, "fault.named");
+    check(429, "please try again later", RateLimited, "status.limit");
+    check(403, "service unavailable", Auth, "status.auth");
+    check(503, "service unavailable", UpstreamFault, "fault.named");
+    check(400, r#"{"error":{"code":-32602,"message":"?"}}"#, ClientFault, "code.client");
+    check(400, "?", UpstreamFault, "status.other");
+}
+
+/// An outage knows no end, a limit does; but a text that is clear comes first, and 500 is never a limit.
+#[test]
+fn statuses_with_a_retry_after() {
+    let check = |status: u16, body: &str, expected: Verdict| {
+        let headers =
+            HeaderMap::from_iter([(http::header::RETRY_AFTER, http::HeaderValue::from_static("120"))]);
+        let head = Head { status: Some(status), ..Head::new(Protocol::Http, &headers, 0) };
+        let judgement = rules().judge(&head, body.as_bytes());
+        assert_eq!(judgement.verdict, expected, "{status} {body}");
+        assert_eq!(judgement.wait.is_some(), expected.is_limit(), "a wait comes with a limit only");
+    };
+    check(503, "<h1>503 Service Temporarily Unavailable</h1>", RateLimited);
+    check(503, "node is syncing", Syncing);
+    check(500, "", UpstreamFault);
+    check(502, "bad gateway", UpstreamFault);
+    check(418, "", RateLimited);
+    check(436, "", RateLimited);
+    check(200, r#"{"result":1}"#, Ok);
+    check(402, "", QuotaExhausted);
+}
+
+#[test]
+fn a_page_s_opening_speaks_for_it() {
+    let menu = "<li>docs</li>".repeat(90);
+    check(
+        200,
+        &format!("<html><title>Welcome</title>{menu}<p>rate limits and prices</p></html>"),
+        UpstreamFault,
+        "unknown",
+    );
+    check(200, "<html><title>Error</title><p>rate limit exceeded</p></html>", RateLimited, "burst.named");
 }
 
 #[test]
