@@ -331,3 +331,6 @@ pub(crate) fn last_resort(chain: &Chain, wish: &Wish<'_>) -> Option<u16> {
     let untried = indices.into_iter().filter(|index| !wish.tried.contains(*index));
     untried.min_by_key(|index| chain.at(*index).state.last_failed())
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,240 @@
+//! Selection by tables: fleets written as an operator would write them.
+
+use super::*;
+use crate::fleet::{Fleet, build};
+use config::{Env, Settings, parse_fleet};
+use proptest::prelude::*;
+use rand::SeedableRng;
+use rand::rngs::SmallRng;
+use recovery::{Hit, Kind};
+use std::sync::Arc;
+use std::time::Duration;
+use store::Memory;
+
+const NOW: u64 = 1_800_000_000_000;
+
+fn fleet(endpoints: &str, settings: &Settings) -> Arc<Chain> {
+    let text = format!(r#"{{"main":{{{endpoints}}}}}"#);
+    let none = |_: &std::path::Path| Err(std::io::ErrorKind::NotFound.into());
+    let (config, findings) = parse_fleet(&text, &Env::default(), &none);
+    assert!(findings.iter().all(|finding| !finding.is_error()), "{findings:?}");
+    let fleet = build(&config, settings, &Memory::default(), &Fleet::default(), NOW).expect("a good fleet");
+    Arc::clone(fleet.chain("main").expect("the chain"))
+}
+
+fn endpoint(id: &str, role: &str, more: &str) -> String {
+    format!(r#""{id}":{{"role":"{role}","http_url":"http://{id}.example"{more}}}"#)
+}
+
+fn three(more: [&str; 3]) -> Arc<Chain> {
+    let [a, b, c] = more;
+    let all = [endpoint("a", "primary", a), endpoint("b", "primary", b), endpoint("c", "primary", c)];
+    let chain = fleet(&all.join(","), &Settings::default());
+    for endpoint in &chain.endpoints {
+        endpoint.state.probed(NOW, NOW, true);
+    }
+    chain
+}
+
+fn wish(tried: &Tried) -> Wish<'_> {
+    Wish {
+        method: "eth_call",
+        known_method: true,
+        archive: false,
+        block: None,
+        only: None,
+        given_away: false,
+        may_try: true,
+        public: true,
+        cost: Cost::requests(1),
+        now: NOW,
+        tried,
+        policy: Policy { selection: Selection::LeastUsed, throttling: true, max_lag: 0 },
+    }
+}
+
+/// The endpoints in the order in which a request would try them all.
+fn order(chain: &Chain, wish_of: impl Fn(&Tried) -> Wish<'_>) -> String {
+    let (mut tried, mut rng) = (Tried::default(), SmallRng::seed_from_u64(7));
+    let mut order = String::new();
+    while let Choice::Take { index, .. } = select(chain, &wish_of(&tried), &mut rng, |_, _| {}) {
+        order.push_str(&chain.at(index).id);
+        tried.insert(index);
+    }
+    order
+}
+
+fn used(chain: &Chain, counts: [u32; 3]) {
+    for (endpoint, count) in chain.endpoints.iter().zip(counts) {
+        endpoint.account.gate.lift_24h(count, NOW);
+    }
+}
+
+fn park(endpoint: &Endpoint, hint: Option<Duration>) {
+    let hit = Hit { now: NOW, hint, kind: Kind::Burst, window_ms: 1_000 };
+    endpoint.account.park.hit(&hit, 0.5);
+}
+
+#[test]
+fn the_least_used_comes_first() {
+    let chain = three(["", "", ""]);
+    used(&chain, [300, 100, 200]);
+    assert_eq!(order(&chain, wish), "bca", "kills: comparing the wrong way round");
+}
+
+#[test]
+fn weight_is_a_share_of_the_tier() {
+    let chain = three([r#","weight":3"#, "", ""]);
+    used(&chain, [290, 100, 200]);
+    assert_eq!(order(&chain, wish), "abc", "290 at weight 3 is less than 100 at weight 1");
+}
+
+#[test]
+fn equals_are_told_apart_by_use_in_flight() {
+    let chain = three(["", "", ""]);
+    used(&chain, [100, 104, 102]);
+    let _busy = [chain.endpoints[0].state.enter(NOW), chain.endpoints[2].state.enter(NOW)];
+    assert!(order(&chain, wish).starts_with('b'), "within 5 % the idle one is next");
+}
+
+#[test]
+fn roles_are_used_in_their_order() {
+    let all =
+        [endpoint("p", "public", ""), endpoint("f", "fallback", ""), endpoint("m", "primary", "")].join(",");
+    assert_eq!(order(&fleet(&all, &Settings::default()), wish), "mfp");
+    let settings = Settings { public_first: true, ..Settings::default() };
+    assert_eq!(order(&fleet(&all, &settings), wish), "pmf");
+    assert_eq!(order(&fleet(&all, &settings), |tried| Wish { public: false, ..wish(tried) }), "mf");
+}
+
+#[test]
+fn who_cannot_serve_is_not_asked() {
+    let archive = r#","type":"archive""#;
+    let chain = three([archive, "", r#","private":true"#]);
+    assert_eq!(order(&chain, |tried| Wish { archive: true, ..wish(tried) }), "a");
+    assert_eq!(order(&chain, |tried| Wish { only: Some(1), ..wish(tried) }), "b");
+    let given_away = order(&chain, |tried| Wish { given_away: true, ..wish(tried) });
+    assert!(!given_away.contains('c'), "kills: giving a transaction to a private endpoint after others");
+    chain.endpoints[0].state.saw_block(10);
+    chain.endpoints[1].state.saw_block(20);
+    let at_block = order(&chain, |tried| Wish { block: Some(15), ..wish(tried) });
+    assert!(!at_block.contains('a') && at_block.len() == 2, "unknown heads are given a chance: {at_block}");
+    chain.head.set(20);
+    let policy = Policy { selection: Selection::LeastUsed, throttling: true, max_lag: 5 };
+    assert!(!order(&chain, |tried| Wish { policy, ..wish(tried) }).contains('a'));
+}
+
+#[test]
+fn health_ranks_and_excludes() {
+    let all = [endpoint("a", "primary", ""), endpoint("b", "primary", ""), endpoint("c", "primary", "")];
+    let chain = fleet(&all.join(","), &Settings::default());
+    chain.endpoints[1].state.probed(NOW, NOW, true);
+    chain.endpoints[2].state.probed(NOW, NOW, false);
+    used(&chain, [0, 500, 0]);
+    assert_eq!(order(&chain, wish), "ba", "good, then never seen; a fresh bad one not at all");
+    assert_eq!(last_resort(&chain, &wish(&Tried::default())), None);
+    chain.endpoints[0].state.probed(NOW + 1, NOW + 1, false);
+    chain.endpoints[1].state.probed(NOW + 2, NOW + 2, false);
+    chain.endpoints[1].state.probed(NOW + 3, NOW + 3, false);
+    assert_eq!(order(&chain, wish), "");
+    assert_eq!(last_resort(&chain, &wish(&Tried::default())), Some(2), "failed longest ago");
+}
+
+#[test]
+fn a_newcomer_starts_level_and_does_not_draw_everything() {
+    let chain = three(["", "", ""]);
+    used(&chain, [10_000, 10_000, 0]);
+    chain.endpoints[2].state.leave();
+    let mut rng = SmallRng::seed_from_u64(1);
+    let mut taken = [0u32; 3];
+    for _ in 0..300 {
+        let tried = Tried::default();
+        let Choice::Take { index, .. } = select(&chain, &wish(&tried), &mut rng, |_, _| {}) else {
+            panic!("somebody is free")
+        };
+        taken[usize::from(index)] += 1;
+        chain.at(index).account.gate.charge(Cost::requests(1), ledger::Sender::Client, NOW);
+    }
+    assert!(taken[2] > 50 && taken[2] < 150, "a third is fair: {taken:?}");
+}
+
+#[test]
+fn parked_and_dry_endpoints_are_saturated_and_say_when_they_open() {
+    let limited = r#","capacity":{"max_requests":1,"window_seconds":10}"#;
+    let chain = three([limited, "", ""]);
+    park(&chain.endpoints[1], Some(Duration::from_secs(30)));
+    park(&chain.endpoints[2], Some(Duration::from_secs(60)));
+    assert_eq!(order(&chain, wish), "a", "one token");
+    let tried = Tried::default();
+    let Choice::Saturated(saturated) =
+        select(&chain, &wish(&tried), &mut SmallRng::seed_from_u64(1), |_, _| {})
+    else {
+        panic!("all are full")
+    };
+    assert_eq!(saturated.at, (NOW / 10_000 + 1) * 10_000, "the window turns before the parks end");
+    assert!(saturated.tokens && saturated.overflow.is_none(), "explicit waits and static ceilings are kept");
+}
+
+#[test]
+fn a_park_of_our_own_guess_may_be_overloaded_where_it_was_hit_longest_ago() {
+    let chain = three(["", "", ""]);
+    for (endpoint, hit) in chain.endpoints.iter().zip([30, 10, 20]) {
+        park(endpoint, None);
+        endpoint.state.hit(NOW + hit);
+    }
+    let tried = Tried::default();
+    let Choice::Saturated(saturated) =
+        select(&chain, &wish(&tried), &mut SmallRng::seed_from_u64(1), |_, _| {})
+    else {
+        panic!("all are parked")
+    };
+    assert_eq!(saturated.overflow, Some(1));
+}
+
+#[test]
+fn without_throttling_no_ceiling_holds_back() {
+    let limited = r#","capacity":{"max_requests":1,"window_seconds":10}"#;
+    let chain = three([limited, "", ""]);
+    let policy = Policy { selection: Selection::LeastUsed, throttling: false, max_lag: 0 };
+    for _ in 0..5 {
+        assert!(order(&chain, |tried| Wish { policy, only: Some(0), ..wish(tried) }).starts_with('a'));
+    }
+}
+
+#[test]
+fn latency_prefers_the_fast_and_idle() {
+    let chain = three(["", "", ""]);
+    for (endpoint, millis) in chain.endpoints.iter().zip([30, 10, 20]) {
+        endpoint.state.served(NOW, NOW, Duration::from_millis(millis));
+    }
+    let policy = Policy { selection: Selection::Latency, throttling: true, max_lag: 0 };
+    assert_eq!(order(&chain, |tried| Wish { policy, ..wish(tried) }), "bca");
+    let _busy: Vec<_> = (0..5).map(|_| chain.endpoints[1].state.enter(NOW)).collect();
+    assert!(order(&chain, |tried| Wish { policy, ..wish(tried) }).starts_with('c'));
+}
+
+proptest! {
+    /// Whatever was used, parked or tried: nobody is chosen twice, and nobody free is left out.
+    #[test]
+    fn every_free_endpoint_is_found_once(
+        counts in proptest::collection::vec(0u32..10_000, 1..40),
+        parked in proptest::collection::vec(any::<bool>(), 40),
+    ) {
+        let all: Vec<String> = (0..counts.len()).map(|n| endpoint(&format!("e{n}"), "primary", "")).collect();
+        let chain = fleet(&all.join(","), &Settings::default());
+        let mut free = 0;
+        for ((endpoint, count), parked) in chain.endpoints.iter().zip(&counts).zip(&parked) {
+            endpoint.account.gate.lift_24h(*count, NOW);
+            if *parked { park(endpoint, None) } else { free += 1 }
+        }
+        chain.put_in_order(NOW);
+        let (mut tried, mut rng) = (Tried::default(), SmallRng::seed_from_u64(3));
+        let mut found = 0;
+        while let Choice::Take { index, .. } = select(&chain, &wish(&tried), &mut rng, |_, _| {}) {
+            prop_assert!(!tried.contains(index));
+            tried.insert(index);
+            found += 1;
+        }
+        prop_assert_eq!(found, free);
+    }
+}
