@@ -10,13 +10,15 @@ use crate::metrics;
 use crate::upstream::Connector;
 use ::metrics::{counter, histogram};
 use accounts::Parked;
-use health::{Command, Measured, Prober, Settings, Standing, agreed_head, run_checks, run_recoveries};
+use health::{
+    Command, Measured, OwnNetwork, Prober, Settings, Standing, agreed_head, run_checks, run_recoveries,
+};
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 use recovery::{Hit, Kind};
 use sound::Sounder;
-use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, watch};
 
@@ -72,7 +74,8 @@ pub(crate) async fn run(app: Arc<App>, connector: Connector) {
     let (first_pass, mut checked) = watch::channel(false);
     let (changes, changed) = watch::channel(0);
     let settings = settings(&app.settings);
-    let prober = Arc::new(Checks { app: Arc::clone(&app), sounder: sounder.clone() });
+    let prober =
+        Arc::new(Checks { app: Arc::clone(&app), sounder: sounder.clone(), network: Mutex::default() });
     let accounts = Arc::new(Parked { app: Arc::clone(&app), sounder });
     let rng = SmallRng::from_os_rng;
     let targets = targets(&app.fleet.load());
@@ -139,6 +142,8 @@ fn freshen(fleet: &Fleet) {
 struct Checks {
     app: Arc<App>,
     sounder: Sounder,
+    /// Whom we reach, by provider: is it them, or is it us?
+    network: Mutex<OwnNetwork<Target, Box<str>>>,
 }
 
 impl Prober for Checks {
@@ -149,6 +154,7 @@ impl Prober for Checks {
         let Some((chain, endpoint)) =
             fleet.endpoints().find(|(_, endpoint)| endpoint.number == target.endpoint)
         else {
+            self.network().forget(&target);
             return Standing::Skipped;
         };
         let now = crate::clock::unix_ms();
@@ -164,6 +170,28 @@ impl Prober for Checks {
 }
 
 impl Checks {
+    /// Whether a failure says something about the endpoint: not while we reach hardly anybody.
+    fn is_about_them(&self, endpoint: &Endpoint, protocol: Protocol, reached: bool) -> bool {
+        let host = endpoint.http.as_ref().or(endpoint.ws.as_ref()).map_or("", |target| &*target.host);
+        let provider = if endpoint.provider.is_empty() { host } else { &endpoint.provider };
+        let mut network = self.network();
+        network.tried(Target { endpoint: endpoint.number, protocol }, provider.into(), reached);
+        !network.is_down()
+    }
+
+    fn network(&self) -> MutexGuard<'_, OwnNetwork<Target, Box<str>>> {
+        self.network.lock().expect("no holder of this lock can panic")
+    }
+
+    /// A key that was refused on a client's call and again on a probe is not asked with for a while.
+    fn refused_key(&self, endpoint: &Endpoint, now: u64) {
+        if endpoint.state.key_is_suspect() {
+            let hit = Hit { now, hint: None, kind: Kind::Auth, window_ms: 60_000 };
+            endpoint.account.park.hit(&hit, rand::random());
+            self.app.wake_health();
+        }
+    }
+
     fn apply(
         &self,
         chain: &Chain,
@@ -178,6 +206,9 @@ impl Checks {
             endpoint.account.park.hit(&hit, rand::random());
             self.app.wake_health();
         }
+        if measured.auth {
+            self.refused_key(endpoint, now);
+        }
         endpoint.state.settle_key_suspicion();
         if let Some(block) = measured.block {
             endpoint.state.saw_block(block);
@@ -186,6 +217,9 @@ impl Checks {
             chain.head.set(agreed_head(blocks).unwrap_or(0));
         }
         let Some(ok) = measured.health() else { return Standing::Skipped };
+        if !self.is_about_them(endpoint, protocol, measured.reached) && !ok {
+            return Standing::Unsettled;
+        }
         let (change, standing) = match protocol {
             Protocol::Http => (endpoint.state.probed(begun, now, ok), endpoint.state.standing()),
             Protocol::Ws => (endpoint.state.probed_ws(begun, now, ok), endpoint.state.standing_ws()),

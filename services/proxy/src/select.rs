@@ -132,7 +132,8 @@ fn from_tier(
             match check(chain, index, wish) {
                 Ok(Fit::Trial) => return Some(Choice::Take { index, ticket: None }),
                 Ok(Fit::Rank(rank)) => {
-                    few[count] = Some(candidate(chain, index, rank, wish));
+                    let in_flight = chain.at(index).state.in_flight();
+                    few[count] = Some(Candidate { index, rank, score: 0.0, in_flight });
                     count += 1;
                 }
                 Err(skip) => note(chain, index, skip, skipped, full),
@@ -144,6 +145,7 @@ fn from_tier(
         if count == 0 {
             return None;
         }
+        score(chain, &mut few, wish);
         level_newcomers(chain, &mut few, wish.now);
         while let Some(position) = best(&few, rng) {
             let Some(candidate) = few[position].take() else { break };
@@ -230,14 +232,17 @@ fn of_record(record: &recovery::Record, now: u64) -> Skip {
     Skip::Full { at: now.saturating_add(wait), soft: record.reason.is_estimate() }
 }
 
-fn candidate(chain: &Chain, index: u16, rank: u8, wish: &Wish<'_>) -> Candidate {
-    let endpoint = chain.at(index);
-    let in_flight = endpoint.state.in_flight();
-    let score = match wish.policy.selection {
-        Selection::LeastUsed => endpoint.use_score(wish.now, wish.policy.throttling),
-        Selection::Latency => endpoint.state.latency_score(in_flight),
-    };
-    Candidate { index, rank, score, in_flight }
+/// Use is compared by ceiling only where everybody has one: counts and shares do not compare.
+fn score(chain: &Chain, few: &mut [Option<Candidate>; FEW], wish: &Wish<'_>) {
+    let ceiled = |candidate: &Candidate| !chain.at(candidate.index).account.gate.open();
+    let by_ceiling = wish.policy.throttling && few.iter().flatten().all(ceiled);
+    for candidate in few.iter_mut().flatten() {
+        let endpoint = chain.at(candidate.index);
+        candidate.score = match wish.policy.selection {
+            Selection::LeastUsed => endpoint.use_score(wish.now, by_ceiling),
+            Selection::Latency => endpoint.state.latency_score(candidate.in_flight),
+        };
+    }
 }
 
 /// Who was away starts level with the least used of its tier: it would draw every request otherwise.

@@ -90,6 +90,18 @@ fn weight_is_a_share_of_the_tier() {
 }
 
 #[test]
+fn use_is_compared_by_ceiling_only_where_everybody_has_one() {
+    let of = |n: u32| format!(r#","capacity":{{"max_requests":{n},"window_seconds":60}}"#);
+    let (large, small) = (of(1000), of(10));
+    let chain = three([&large, &small, &small]);
+    used(&chain, [300, 100, 5]);
+    assert_eq!(order(&chain, wish), "acb", "300 of a thousand is less than 5 of ten");
+    let chain = three([&large, &small, ""]);
+    used(&chain, [300, 100, 5]);
+    assert!(order(&chain, wish).starts_with('c'), "kills: comparing a share with a count");
+}
+
+#[test]
 fn equals_are_told_apart_by_use_in_flight() {
     let chain = three(["", "", ""]);
     used(&chain, [100, 104, 102]);
