@@ -40,6 +40,8 @@ start() {
 }
 
 answers() { curl -fsS -H 'content-type: application/json' "$1" -d '{"jsonrpc":"2.0","id":1,"method":"eth_chainId","params":[]}'; }
+# A node at block zero counts as one that has not begun to follow its chain.
+mine_a_block() { curl -fsS -H 'content-type: application/json' "$1" -d '{"jsonrpc":"2.0","id":1,"method":"evm_mine","params":[]}' >/dev/null; }
 refuses() { [[ $(curl -s -o /dev/null -w '%{http_code}' "$1" -d '{}') == 429 ]]; }
 
 install_clients
@@ -53,6 +55,8 @@ start node-b "$anvil" --port "$NODE_B_PORT" --silent
 start limited node $here/limited.mjs "$LIMITED_PORT"
 wait_until 20 answers "http://127.0.0.1:$NODE_A_PORT" || die "the first node does not answer"
 wait_until 20 answers "http://127.0.0.1:$NODE_B_PORT" || die "the second node does not answer"
+mine_a_block "http://127.0.0.1:$NODE_A_PORT"
+mine_a_block "http://127.0.0.1:$NODE_B_PORT"
 wait_until 20 refuses "http://127.0.0.1:$LIMITED_PORT" || die "the limited provider does not answer"
 
 start proxy "$HEADGATE_PROXY" --config-file $here/endpoints.json
