@@ -6,7 +6,7 @@ use crate::exchange::{Answer, Ask};
 use crate::hunt::{End, Hunt, Step};
 use crate::reply::Problem;
 use crate::request::Request;
-use crate::route::{BlockWanted, FilterUse, Need, Safety, block_wanted, filter, need_of};
+use crate::route::{BlockWanted, FilterUse, Need, Safety, block_wanted, filter, log_range, need_of};
 use crate::upstream::Codings;
 use bytes::Bytes;
 use detect::{Detail, Verdict};
@@ -36,6 +36,11 @@ pub(crate) async fn serve(
         Ok(sent) => sent,
         Err(problem) => return (Err(problem), Served::default()),
     };
+    if method == "eth_getLogs"
+        && request.chain.endpoints.iter().any(|endpoint| endpoint.max_block_range.is_some())
+    {
+        log_range(call.params(body), request.chain.head.get()).into_iter().for_each(|range| hunt.span(range));
+    }
     let whole = need.filter == FilterUse::Makes || need.safety == Safety::Transaction;
     let ask = Ask {
         body: sent,

@@ -77,6 +77,8 @@ pub(crate) struct Endpoint {
     pub(crate) private: bool,
     pub(crate) skip_sync_check: bool,
     pub(crate) weight: f64,
+    /// Most blocks one `eth_getLogs` may span here.
+    pub(crate) max_block_range: Option<u64>,
     pub(crate) http: Option<Target>,
     pub(crate) ws: Option<Target>,
     pub(crate) account: Arc<Account>,

@@ -78,6 +78,7 @@ pub(crate) struct Hunt<'a> {
     /// An earlier attempt may have been carried out.
     pub(crate) maybe_done: bool,
     block: Option<u64>,
+    range: Option<u64>,
     archive: bool,
     refusal: Option<Box<Answer>>,
     bad_request: Option<Box<Answer>>,
@@ -108,10 +109,18 @@ impl<'a> Hunt<'a> {
             used_last_resort: false,
             maybe_done: false,
             block: None,
+            range: None,
             archive: need.archive,
             refusal: None,
             bad_request: None,
         }
+    }
+
+    /// The call spans so many blocks: who takes fewer is not asked, as long as somebody takes them.
+    pub(crate) fn span(&mut self, range: u64) {
+        let takes = |most: Option<u64>| most.is_none_or(|most| range <= most);
+        let anybody = self.request.chain.endpoints.iter().any(|endpoint| takes(endpoint.max_block_range));
+        self.range = anybody.then_some(range);
     }
 
     /// Only `index` knows what the call is about.
@@ -164,6 +173,7 @@ impl<'a> Hunt<'a> {
             known_method: self.need.known,
             archive: self.archive,
             block: self.block,
+            range: self.range,
             only: self.only,
             given_away: self.need.safety == Safety::Transaction && !self.tried.is_empty(),
             may_try: self.need.safety == Safety::Repeatable,

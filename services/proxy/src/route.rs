@@ -6,7 +6,7 @@ mod block;
 pub(crate) mod filter;
 mod methods;
 
-pub(crate) use block::{BlockWanted, block_wanted};
+pub(crate) use block::{BlockWanted, block_wanted, log_range};
 pub(crate) use methods::is_known;
 
 use jsonrpc::Call;

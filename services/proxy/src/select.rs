@@ -25,6 +25,8 @@ pub(crate) struct Wish<'a> {
     pub(crate) archive: bool,
     /// The endpoint must have this block: one known to stand below it is out.
     pub(crate) block: Option<u64>,
+    /// Blocks that an `eth_getLogs` spans: an endpoint that takes fewer is out.
+    pub(crate) range: Option<u64>,
     /// Only this endpoint will do.
     pub(crate) only: Option<u16>,
     /// A transaction that somebody was given already: private endpoints are out.
@@ -199,6 +201,7 @@ fn fits(chain: &Chain, index: u16, wish: &Wish<'_>) -> bool {
         && wish.only.is_none_or(|only| only == index)
         && (endpoint.archive || !wish.archive)
         && has_block
+        && wish.range.is_none_or(|range| endpoint.max_block_range.is_none_or(|most| range <= most))
         && !behind
         && !(wish.given_away && endpoint.private)
 }

@@ -109,6 +109,7 @@ impl Builder<'_> {
             private: config.private,
             skip_sync_check: config.skip_sync_check,
             weight: config.weight,
+            max_block_range: config.max_block_range,
             http,
             ws: config.ws_url.as_ref().map(target).transpose()?,
             account: self.account(config),

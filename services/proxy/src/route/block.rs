@@ -33,6 +33,19 @@ pub(crate) fn block_wanted(method: &str, params: Option<&[u8]>) -> BlockWanted {
     params.get(position).map_or(BlockWanted::Unknown, of_parameter)
 }
 
+/// How many blocks the filter of an `eth_getLogs` spans; `head` stands for its newest. `None`: one block, or unknown.
+pub(crate) fn log_range(params: Option<&[u8]>, head: u64) -> Option<u64> {
+    let params: Vec<Value> = serde_json::from_slice(params?).ok()?;
+    let filter = params.first()?;
+    let bound = |key: &str| match filter.get(key).map(of_parameter) {
+        Some(BlockWanted::Number(number)) => Some(number),
+        Some(BlockWanted::Earliest) => Some(0),
+        Some(BlockWanted::Unknown) | None => (head > 0).then_some(head),
+    };
+    let span = bound("toBlock")?.checked_sub(bound("fromBlock")?)?;
+    (span > 0 && filter.get("blockHash").is_none()).then_some(span + 1)
+}
+
 /// A filter needs the state of its oldest block.
 fn of_filter(filter: &Value) -> BlockWanted {
     filter.get("fromBlock").map_or(BlockWanted::Unknown, of_parameter)
@@ -55,6 +68,22 @@ fn of_parameter(parameter: &Value) -> BlockWanted {
 mod tests {
     use super::BlockWanted::{Earliest, Number, Unknown};
     use super::*;
+
+    #[test]
+    fn a_range_is_counted_with_both_its_ends() {
+        for (filter, expected) in [
+            (r#"{"fromBlock":"0x1","toBlock":"0xa"}"#, Some(10)),
+            (r#"{"fromBlock":"0x1","toBlock":"latest"}"#, Some(100)),
+            (r#"{"fromBlock":"earliest"}"#, Some(101)),
+            (r#"{"fromBlock":"0x5","toBlock":"0x5"}"#, None),
+            (r#"{"fromBlock":"0x9","toBlock":"0x5"}"#, None),
+            (r#"{"blockHash":"0xab"}"#, None),
+            ("{}", None),
+            ("7", None),
+        ] {
+            assert_eq!(log_range(Some(format!("[{filter}]").as_bytes()), 100), expected, "{filter}");
+        }
+    }
 
     #[test]
     fn the_block_stands_where_the_method_has_it() {

@@ -42,6 +42,7 @@ fn wish(tried: &Tried) -> Wish<'_> {
         known_method: true,
         archive: false,
         block: None,
+        range: None,
         only: None,
         given_away: false,
         may_try: true,
@@ -131,6 +132,9 @@ fn who_cannot_serve_is_not_asked() {
     chain.endpoints[1].state.saw_block(20);
     let at_block = order(&chain, |tried| Wish { block: Some(15), ..wish(tried) });
     assert!(!at_block.contains('a') && at_block.len() == 2, "unknown heads are given a chance: {at_block}");
+    let narrow = three([r#","max_block_range":100"#, r#","max_block_range":1000"#, ""]);
+    let ranged = |range| order(&narrow, |tried| Wish { range: Some(range), ..wish(tried) });
+    assert_eq!((ranged(1001).as_str(), ranged(101).len(), ranged(100).len()), ("c", 2, 3));
     chain.head.set(20);
     let policy = Policy { selection: Selection::LeastUsed, throttling: true, max_lag: 5 };
     assert!(!order(&chain, |tried| Wish { policy, ..wish(tried) }).contains('a'));
