@@ -5,12 +5,13 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use aimd::{Decrease, Params, Record, Witness};
+use aimd::{Decrease, Params, Record};
 
 use crate::fixed::Fixed;
 use crate::learned::Learned;
-use crate::ticket::NAMED;
-use crate::{CeilingKind, Cost, Door, Limit, LocalMs, Overflow, Sender, Ticket, Unit, Usage24h};
+use crate::{
+    CeilingKind, Cost, Door, Evidence, Limit, LocalMs, Overflow, Sender, Ticket, Unit, Usage24h, several,
+};
 
 const DAY_MS: f64 = 86_400_000.0;
 
@@ -56,40 +57,6 @@ pub enum Take {
         /// The most requests that fit at once.
         largest: u32,
     },
-}
-
-/// A refusal, as the proxy knows it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Evidence {
-    /// When the refused request was sent.
-    pub sent_at: u64,
-    /// How many requests were refused: 1, or the refused items of a batch.
-    pub requests: u32,
-    /// The window that the refusal names, in milliseconds.
-    pub named_window_ms: Option<u64>,
-    /// A health or recovery probe was refused.
-    pub probe: bool,
-    /// A quota is used up.
-    pub quota: bool,
-    /// The request was sent above the ceiling.
-    pub overflow: bool,
-}
-
-impl Evidence {
-    /// An ordinary request sent at `sent_at` was refused.
-    #[must_use]
-    pub fn client(sent_at: u64) -> Self {
-        Self { sent_at, requests: 1, named_window_ms: None, probe: false, quota: false, overflow: false }
-    }
-
-    pub(crate) fn witness(&self) -> Witness {
-        match self {
-            Self { overflow: true, .. } => Witness::Overflow,
-            Self { probe: true, .. } => Witness::Probe,
-            Self { quota: true, .. } => Witness::Quota,
-            Self { .. } => Witness::Client,
-        }
-    }
 }
 
 /// One ceiling, for operators.
@@ -146,7 +113,7 @@ impl Gate {
     pub fn try_take(&self, cost: Cost, now: u64) -> Take {
         match &self.ceilings {
             Ceilings::None => Take::Granted(Ticket::free(cost)),
-            Ceilings::Fixed(fixed) => take_fixed(fixed, cost, now),
+            Ceilings::Fixed(fixed) => several::take(fixed, cost, now),
             Ceilings::Learned(_) if self.open() => Take::Granted(Ticket::free(cost)),
             Ceilings::Learned(learned) => take_learned(learned, cost, now),
         }
@@ -155,7 +122,7 @@ impl Gate {
     /// Gives back a ticket that will not be sent; its tokens are there again for others if their window runs.
     pub fn give_back(&self, ticket: Ticket) {
         if let Ceilings::Fixed(fixed) = &self.ceilings {
-            put_back(fixed, &ticket);
+            several::put_back(fixed, &ticket);
         }
         drop(ticket);
     }
@@ -327,56 +294,6 @@ impl Gate {
 
     fn overflow_state(&self) -> MutexGuard<'_, Overflow> {
         self.overflow.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// All or nothing over every limit: the first that is dry gives back what the others gave.
-fn take_fixed(fixed: &[Fixed], cost: Cost, now: u64) -> Take {
-    if let Some(largest) = too_big(fixed, cost) {
-        return Take::TooBig { largest };
-    }
-    let mut ticket = Ticket::free(cost);
-    for (i, ceiling) in fixed.iter().enumerate() {
-        let n = cost.of(ceiling.limit.unit);
-        if n == 0 {
-            continue;
-        }
-        match ceiling.take(n, now) {
-            Some(spent) => {
-                ticket.ends = ticket.ends.min(spent.ends);
-                if let Some(window) = ticket.windows.get_mut(i) {
-                    *window = spent.window;
-                }
-            }
-            None => {
-                put_back(&fixed[..i], &ticket);
-                let again = fixed.iter().map(|f| f.when(cost.of(f.limit.unit), now)).max();
-                return Take::Dry { again_at: again.unwrap_or(now), kind: CeilingKind::Static };
-            }
-        }
-    }
-    Take::Granted(ticket)
-}
-
-/// The most requests of such a cost that fit a window whole, if `cost` does not.
-fn too_big(fixed: &[Fixed], cost: Cost) -> Option<u32> {
-    let exceeds = |f: &Fixed| cost.of(f.limit.unit) > f.plan.largest();
-    if !fixed.iter().any(exceeds) {
-        return None;
-    }
-    let fitting = |f: &Fixed| {
-        let whole = u64::from(f.plan.largest()) * u64::from(cost.requests);
-        whole.checked_div(u64::from(cost.of(f.limit.unit))).unwrap_or(u64::MAX)
-    };
-    fixed.iter().map(fitting).min().map(|n| n.min(u64::from(u32::MAX)) as u32)
-}
-
-fn put_back(fixed: &[Fixed], ticket: &Ticket) {
-    for (ceiling, window) in fixed.iter().zip(ticket.windows).take(NAMED) {
-        let n = ticket.cost.of(ceiling.limit.unit);
-        if n > 0 {
-            ceiling.put_back(window, n);
-        }
     }
 }
 

@@ -9,6 +9,7 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use crate::demand::Demand;
 use crate::presence::share;
 use crate::{Ask, Block, Grant, Holder, LocalMs, Plan, Spent, Which};
 
@@ -18,10 +19,6 @@ const MARGIN_MS: u64 = 20;
 const QUIET_MS: u64 = 3_000;
 /// Windows this long are shared by what was last known to remain.
 const LONG_MS: u64 = 3_600_000;
-/// A replica without demand for so many windows leases nothing ahead.
-const IDLE_WINDOWS: u64 = 10;
-/// How often a replica that spends means to ask.
-const REFILL_MS: u64 = 100;
 /// A block is refilled when less than this part of it is left.
 const REFILL_PART: u32 = 5;
 
@@ -63,14 +60,7 @@ struct State {
     remaining: u32,
     /// The window last leased for, and all tokens that came for it.
     leased: (u64, u32),
-    /// What the block held when it was last looked at; what was taken from it since the last ask, and what was not
-    /// to be had.
-    held: u32,
-    spent: u32,
-    missed: u32,
-    last_demand: Option<LocalMs>,
-    last_ask: Option<LocalMs>,
-    rate_per_s: f64,
+    demand: Demand,
     /// When the connection to the store was closed.
     cut_off: Option<LocalMs>,
     alone: Option<Alone>,
@@ -116,8 +106,7 @@ impl Lease {
             return Taken::Yes(spent);
         }
         let mut state = self.state();
-        state.missed = state.missed.saturating_add(n);
-        state.last_demand = Some(now);
+        state.demand.missed(n, now);
         self.begin_coming(&mut state, now);
         if state.cut_off.is_some() {
             self.go_alone(&mut state, now);
@@ -148,16 +137,15 @@ impl Lease {
         let mut state = self.state();
         self.begin_coming(&mut state, now);
         let reports = state.alone.is_some_and(|alone| now < alone.over);
-        let idle = !reports && state.is_idle(&self.plan, now);
+        let idle = !reports && state.demand.is_idle(self.plan.period_ms(), now);
         if state.in_flight.is_some() || state.cut_off.is_some() || idle {
             return None;
         }
         let which = if reports { Which::Running } else { self.due(&state, waiting, now)? };
-        state.settle(&self.block);
-        state.measure(now);
+        state.demand.settle(&self.block);
+        let demand = state.demand.measure(now);
         state.asked += 1;
         state.in_flight = Some((state.asked, which));
-        let demand = (state.rate_per_s * REFILL_MS as f64 / 1000.0).ceil() as u32;
         let alone = state.alone.map(|alone| (alone.window, alone.given));
         let (id, knows) = (state.asked, state.proxies);
         Some(Ask { id, holder: self.holder, which, demand, waiting, alone, knows })
@@ -242,11 +230,11 @@ impl Lease {
     }
 
     fn install(&self, state: &mut State, window: u64, tokens: u32, ends: LocalMs) {
-        state.settle(&self.block);
+        state.demand.settle(&self.block);
         if tokens > 0 && self.block.install(window, tokens, ends) {
             let before = if state.leased.0 == window { state.leased.1 } else { 0 };
             state.leased = (window, before.saturating_add(tokens));
-            state.held = self.block.untaken();
+            state.demand.refilled(&self.block);
             self.refill_below.store((tokens / REFILL_PART).max(1), Ordering::Relaxed);
         }
     }
@@ -294,32 +282,6 @@ impl Lease {
 }
 
 impl State {
-    /// Without demand in the last windows nothing is leased ahead: idle replicas must not hoard.
-    fn is_idle(&self, plan: &Plan, now: LocalMs) -> bool {
-        let lately = plan.period_ms().saturating_mul(IDLE_WINDOWS);
-        self.last_demand.is_none_or(|demand| now.since(demand) > lately)
-    }
-
-    /// Notes what was taken from the block since it was last looked at.
-    fn settle(&mut self, block: &Block) {
-        let untaken = block.untaken();
-        self.spent = self.spent.saturating_add(self.held.saturating_sub(untaken));
-        self.held = untaken;
-    }
-
-    /// Tokens spent and missed since the last ask, as a rate; spending is demand too.
-    fn measure(&mut self, now: LocalMs) {
-        if self.spent > 0 {
-            self.last_demand = Some(now);
-        }
-        if let Some(last) = self.last_ask {
-            let seconds = now.since(last).max(1) as f64 / 1000.0;
-            let rate = f64::from(self.spent.saturating_add(self.missed)) / seconds;
-            self.rate_per_s = if rate > self.rate_per_s { rate } else { 0.5 * (self.rate_per_s + rate) };
-        }
-        (self.spent, self.missed, self.last_ask) = (0, 0, Some(now));
-    }
-
     /// The window that surely runs at `now`, with the bounds within which it surely runs.
     fn window_at(&self, plan: &Plan, now: LocalMs) -> Option<(u64, LocalMs, LocalMs)> {
         let period = plan.period_ms();

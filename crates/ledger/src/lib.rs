@@ -9,6 +9,8 @@
 //! where a bound must hold without clock agreement.
 
 mod block;
+mod demand;
+mod evidence;
 mod fixed;
 mod gate;
 mod learned;
@@ -16,6 +18,7 @@ mod lease;
 mod overflow;
 mod plan;
 mod presence;
+mod several;
 mod slots;
 mod ticket;
 mod time;
@@ -23,7 +26,8 @@ mod usage;
 mod windows;
 
 pub use block::{Block, Spent};
-pub use gate::{CeilingView, Evidence, Gate, Take};
+pub use evidence::Evidence;
+pub use gate::{CeilingView, Gate, Take};
 pub use lease::{Lease, Taken};
 pub use overflow::{Door, Overflow};
 pub use plan::{Limit, Plan, Unit};
