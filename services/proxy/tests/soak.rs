@@ -6,7 +6,10 @@ mod harness;
 
 use std::time::Duration;
 
+use bytes::Bytes;
+use futures_util::{StreamExt, stream};
 use harness::World;
+use serde_json::json;
 use simulator::{Answer, Behaviour, Coding, ItemFault, Limit, Refusal, RpcError};
 
 const NEVER_IN_TIME: Duration = Duration::from_secs(3600);
@@ -153,12 +156,33 @@ async fn a_long_answer_passes_in_little_memory() {
     assert!(grown <= 1 << 20, "grew by {grown} bytes");
 }
 
+/// Kills: request bodies that are taken without a bound on what the process holds of them.
+#[tokio::test]
+async fn large_requests_stay_within_the_budget() {
+    let slow = Behaviour::delayed(Duration::from_millis(100), Behaviour::Healthy);
+    let world = World::build_unwatched().primary("a", slow).env("PROXY_TIMEOUT", "50").start().await;
+    let padding = "a".repeat(9_000_000);
+    let body = json!({"jsonrpc": "2.0", "id": 1, "method": "eth_chainId", "params": [padding]}).to_string();
+    let body = Bytes::from(body);
+    let clients = if soaking() { 1_000 } else { 60 };
+    let statuses: Vec<u16> = stream::iter(0..clients)
+        .map(|_| async { world.client.post(body.clone()).await.status })
+        .buffer_unordered(clients)
+        .collect()
+        .await;
+    let served = statuses.iter().filter(|status| **status == 200).count();
+    assert!(statuses.iter().all(|status| [200, 503].contains(status)), "{statuses:?}");
+    assert!(served >= 20, "only {served} of {clients} were served");
+    let peak = world.proxy.peak() >> 20;
+    assert!(peak <= 400, "{clients} requests of 9 MB took {peak} MiB");
+}
+
 /// Kills: anything kept per request for longer than the request.
 #[tokio::test]
 async fn memory_does_not_grow_with_requests() {
     let world = World::build()
-        .node("a", |script| script.remembering(0), serde_json::json!({}))
-        .node("b", |script| script.remembering(0), serde_json::json!({}))
+        .node("a", |script| script.remembering(0), json!({}))
+        .node("b", |script| script.remembering(0), json!({}))
         .start()
         .await;
     // The ring of decision records fills first.

@@ -101,3 +101,14 @@ async fn requests_in_a_row_on_one_connection_are_answered_in_order() {
     let places: Vec<_> = (1..=5).map(|id| answer.find(&format!("\"id\":{id},"))).collect();
     assert!(places.is_sorted() && places.iter().all(Option::is_some), "{answer}");
 }
+
+/// Kills: an answer that is held back until the next request is complete.
+#[tokio::test]
+async fn an_answer_does_not_wait_for_the_next_request() {
+    let world = World::build().primary("a", Behaviour::Healthy).start().await;
+    let body = call(1).to_string();
+    for more in ["", "\r\n", "POST /ma"] {
+        let answer = raw(&world, (head_for(&body) + &body + more).as_bytes()).await;
+        assert!(answer.starts_with("HTTP/1.1 200"), "{more:?}: {answer}");
+    }
+}
