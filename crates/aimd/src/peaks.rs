@@ -42,11 +42,13 @@ impl Peaks {
         self.uses[index(self.slot)]
     }
 
-    /// Notes everything that `other` holds.
+    /// Notes everything that `other` holds and that is not an hour older than what is held here.
     pub fn merge(&mut self, other: &Self) {
         for back in (0..SLOTS as u64).rev() {
-            if let Some(slot) = other.slot.checked_sub(back) {
-                self.note(other.uses[index(slot)], slot.saturating_mul(SLOT_MS));
+            let Some(slot) = other.slot.checked_sub(back) else { continue };
+            let used = other.uses[index(slot)];
+            if used > 0 && slot.saturating_add(SLOTS as u64) > self.slot {
+                self.note(used, slot.saturating_mul(SLOT_MS));
             }
         }
     }

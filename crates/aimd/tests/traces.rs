@@ -179,3 +179,20 @@ fn lines_of_others_are_refused() {
         assert!(Record::decode(&bad).is_err(), "{bad}");
     }
 }
+
+#[test]
+fn replicas_learn_from_each_other() {
+    let params = minute();
+    let (mut mine, mut theirs) = (Record::new(&params), Record::new(&params));
+    mine.served(&[30], START);
+    hit(&mut mine, &params, &[20], START);
+    theirs.served(&[45], START + MINUTE);
+    hit(&mut theirs, &params, &[40], START + 2 * MINUTE);
+    let (mut both, mut also) = (mine.clone(), theirs.clone());
+    assert!(both.merge(&theirs) && also.merge(&mine));
+    // The later cut wins, whoever merges; the larger use as well. Kills keeping one's own.
+    assert_eq!(both, also);
+    assert_eq!(both.spans[0].ceiling(&params, START + 2 * MINUTE), Some(20));
+    assert_eq!(both.spans[0].clean.largest(START + 2 * MINUTE), 45);
+    assert!(!both.merge(&Record::new(&Params::default())));
+}

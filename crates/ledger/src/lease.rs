@@ -43,6 +43,8 @@ pub struct Lease {
     holder: Holder,
     /// Proxies to reckon with before any number was told.
     assumed: u32,
+    /// For how many windows what was spent alone stands against a ceiling.
+    remembered: u32,
     block: Block,
     /// Asking is due when the block holds fewer.
     refill_below: AtomicU32,
@@ -88,6 +90,8 @@ struct Calendar {
 struct Alone {
     window: u64,
     given: u32,
+    /// What may have been spent in the windows before it that still count.
+    before: u32,
     /// The window is over for everybody by then, and nothing more need be reported.
     over: LocalMs,
 }
@@ -97,7 +101,13 @@ impl Lease {
     #[must_use]
     pub fn new(plan: Plan, holder: Holder, assumed: u32) -> Self {
         let (block, state) = (Block::default(), Mutex::default());
-        Self { plan, holder, assumed, block, refill_below: AtomicU32::new(0), state }
+        Self { plan, holder, assumed, remembered: 1, block, refill_below: AtomicU32::new(0), state }
+    }
+
+    /// As [`Lease::new`], for a learned ceiling: `plan` is of the tenths of its window, and use stands for ten.
+    #[must_use]
+    pub fn of_tenths(plan: Plan, holder: Holder, assumed: u32) -> Self {
+        Self { remembered: 10, ..Self::new(plan, holder, assumed) }
     }
 
     /// Takes `n` tokens at once, or none.
@@ -146,7 +156,7 @@ impl Lease {
         let demand = state.demand.measure(now);
         state.asked += 1;
         state.in_flight = Some((state.asked, which));
-        let alone = state.alone.map(|alone| (alone.window, alone.given));
+        let alone = state.alone.map(|alone| (alone.window, alone.given.saturating_add(alone.before)));
         let (id, knows) = (state.asked, state.proxies);
         Some(Ask { id, holder: self.holder, which, demand, waiting, alone, knows })
     }
@@ -272,7 +282,11 @@ impl Lease {
         // What it still holds of this window is part of the share.
         let held = if of_loss { 0 } else { state.leased_for(window) };
         let given = share(amount, proxies).saturating_sub(held);
-        state.alone = Some(Alone { window, given, over: starts.plus(self.plan.period_ms()) });
+        let share = share(amount, proxies);
+        let before = state.alone.map_or(0, |alone| alone.before.saturating_add(alone.given));
+        let before = before.min(share.saturating_mul(self.remembered - 1));
+        let over = starts.plus(self.plan.period_ms().saturating_mul(u64::from(self.remembered)));
+        state.alone = Some(Alone { window, given, before, over });
         self.install(state, window, given, ends);
     }
 

@@ -22,6 +22,7 @@ mod several;
 mod slots;
 mod ticket;
 mod time;
+mod trailing;
 mod usage;
 mod windows;
 
@@ -35,5 +36,6 @@ pub use presence::{Holder, Presence, share};
 pub use slots::Slots;
 pub use ticket::{CeilingKind, Cost, Sender, Ticket};
 pub use time::{LocalMs, StoreMs};
+pub use trailing::Trailing;
 pub use usage::Usage24h;
 pub use windows::{Ask, Grant, Ledger, Which, block_size};

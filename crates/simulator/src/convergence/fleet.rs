@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use ledger::{Ask, Grant, Holder, Lease, Ledger, Limit, LocalMs, Plan, Presence, StoreMs, Taken};
+use ledger::{Ask, Grant, Holder, Lease, Ledger, Limit, LocalMs, Plan, Presence, StoreMs, Taken, Trailing};
 
 use super::events::Events;
 use super::rng::Rng;
@@ -15,12 +15,15 @@ const CALL_MS: u64 = 1_000;
 const HELLO_MS: u64 = 500;
 const TICK_MS: u64 = 5;
 const ASSUMED: u32 = 4;
+const TENTHS: u64 = 10;
 
 /// A run of several replicas.
 #[derive(Debug, Clone)]
 pub struct Fleet {
     /// The limit that all replicas share.
     pub limit: Limit,
+    /// The limit is a learned ceiling: it holds over any ten tenths of the window, not the aligned ten only.
+    pub learned: bool,
     /// How many replicas.
     pub replicas: u64,
     /// Requests per window, on average, for all replicas together.
@@ -49,8 +52,11 @@ pub struct Cut {
 /// What became of a fleet.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Spending {
-    /// Requests written per aligned window, from the second on.
+    /// Requests written per aligned window, from the second on; for a learned ceiling per ten tenths, beginning with
+    /// every tenth.
     pub windows: Vec<u32>,
+    /// Requests written in all.
+    pub written: u64,
     /// Asks that reached the store.
     pub calls: u64,
     /// The limit.
@@ -90,12 +96,18 @@ struct Replica {
     cut_off: bool,
 }
 
+/// The store's entry.
+enum Entry {
+    Aligned(Ledger),
+    Trailing(Trailing),
+}
+
 struct Run<'a> {
     plan: &'a Fleet,
     rng: Rng,
     events: Events<Event>,
     replicas: Vec<Replica>,
-    ledger: Ledger,
+    ledger: Entry,
     presence: Presence,
     written: BTreeMap<u64, u32>,
     calls: u64,
@@ -106,9 +118,13 @@ impl Fleet {
     #[must_use]
     pub fn run(&self, seed: u64) -> Spending {
         let mut rng = Rng::new(seed);
-        let windows = Plan::of(&self.limit);
+        let windows = self.leased();
         let replica = |i: u64| Replica {
-            lease: Lease::new(windows, Holder(i), ASSUMED),
+            lease: if self.learned {
+                Lease::of_tenths(windows, Holder(i), ASSUMED)
+            } else {
+                Lease::new(windows, Holder(i), ASSUMED)
+            },
             skew_ms: rng.bits() % 1_000_000_000,
             waiting: 0,
             awaited: None,
@@ -116,7 +132,9 @@ impl Fleet {
             cut_off: false,
         };
         let replicas = (0..self.replicas).map(replica).collect();
-        let (ledger, presence) = (Ledger::new(windows), Presence::default());
+        let trailing = || Entry::Trailing(Trailing::new(&[self.limit.window_ms]));
+        let ledger = if self.learned { trailing() } else { Entry::Aligned(Ledger::new(windows)) };
+        let presence = Presence::default();
         let (events, written) = (Events::default(), BTreeMap::new());
         let mut run = Run { plan: self, rng, events, replicas, ledger, presence, written, calls: 0 };
         run.start();
@@ -124,10 +142,9 @@ impl Fleet {
         while let Some((at, event)) = run.events.next().filter(|(at, _)| *at < end) {
             run.apply(event, at);
         }
-        let first = START_MS / self.limit.window_ms;
-        let count = |number| run.written.get(&number).copied().unwrap_or(0);
-        let windows = (first + 1..first + self.windows).map(count).collect();
-        Spending { windows, calls: run.calls, limit: self.limit.amount }
+        let windows = self.counted(&run.written);
+        let written = run.written.values().map(|n| u64::from(*n)).sum();
+        Spending { windows, written, calls: run.calls, limit: self.limit.amount }
     }
 }
 
@@ -181,7 +198,7 @@ impl Run<'_> {
     /// Just before the first byte: a token whose block has ended is not spent.
     fn written(&mut self, replica: usize, n: u32, ends: LocalMs, now: u64) {
         if local(now, self.replicas[replica].skew_ms) < ends {
-            *self.written.entry(now / self.plan.limit.window_ms).or_default() += n;
+            *self.written.entry(now / (self.plan.limit.window_ms / TENTHS)).or_default() += n;
         }
     }
 
@@ -227,7 +244,14 @@ impl Run<'_> {
             Said::Ask { ask, sent } => {
                 self.calls += 1;
                 self.presence.heard(holder, ask.knows, now);
-                (Heard::Grant(self.ledger.grant(&ask, &self.presence, now)), sent)
+                let grant = match &mut self.ledger {
+                    Entry::Aligned(ledger) => ledger.grant(&ask, &self.presence, now),
+                    Entry::Trailing(ledger) => {
+                        let ceiling = Some(u64::from(self.plan.limit.amount));
+                        ledger.grant(&ask, &[ceiling], &self.presence, now)
+                    }
+                };
+                (Heard::Grant(grant), sent)
             }
             Said::Hello { knows } => (Heard::Proxies(self.presence.heard(holder, knows, now)), LocalMs(0)),
         };
@@ -263,6 +287,24 @@ impl Run<'_> {
 }
 
 impl Fleet {
+    /// The windows that are leased: of a learned ceiling its tenths.
+    fn leased(&self) -> Plan {
+        if !self.learned {
+            return Plan::of(&self.limit);
+        }
+        let amount = (self.limit.amount / TENTHS as u32).max(1);
+        Plan::of(&Limit { amount, window_ms: self.limit.window_ms / TENTHS, ..self.limit })
+    }
+
+    /// What was written per window; `written` is by tenths.
+    fn counted(&self, written: &BTreeMap<u64, u32>) -> Vec<u32> {
+        let first = START_MS / self.limit.window_ms * TENTHS;
+        let (from, until) = (first + TENTHS, first + (self.windows - 1) * TENTHS);
+        let step = if self.learned { 1 } else { TENTHS as usize };
+        let window = |tenth: u64| written.range(tenth..tenth + TENTHS).map(|(_, n)| *n).sum();
+        (from..=until).step_by(step).map(window).collect()
+    }
+
     fn is_cut(&self, replica: usize, now: u64) -> bool {
         let within = |cut: &Cut| (cut.from..cut.until).contains(&(now - START_MS));
         self.cuts.iter().any(|cut| cut.replica == replica as u64 && within(cut))
@@ -290,6 +332,6 @@ impl Spending {
     /// Requests per lease call.
     #[must_use]
     pub fn per_call(&self) -> f64 {
-        self.windows.iter().map(|n| u64::from(*n)).sum::<u64>() as f64 / self.calls.max(1) as f64
+        self.written as f64 / self.calls.max(1) as f64
     }
 }

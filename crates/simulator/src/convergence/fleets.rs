@@ -35,6 +35,10 @@ pub fn fleets(windows: u64) -> Vec<Shared> {
         all.push(rough(replicas, windows));
     }
     all.extend([slow(windows), tiny(windows), cut_one(windows), cut_some(windows), lost_store(windows)]);
+    for replicas in [1, 4, 8] {
+        all.push(learned(replicas, windows));
+    }
+    all.push(learned_cut(windows));
     all
 }
 
@@ -45,6 +49,7 @@ fn limit(amount: u32, window_ms: u64) -> Limit {
 fn fleet(amount: u32, window_ms: u64, replicas: u64, windows: u64) -> Fleet {
     Fleet {
         limit: limit(amount, window_ms),
+        learned: false,
         replicas,
         demand: 5.0 * f64::from(amount),
         windows,
@@ -97,4 +102,19 @@ fn cut_some(windows: u64) -> Shared {
 fn lost_store(windows: u64) -> Shared {
     let cuts = (0..4).map(|i| cut(i, 5_000, u64::MAX)).collect();
     shared("4 proxies, the store lost for good", Fleet { cuts, ..fleet(1000, 1000, 4, windows) }, 0.4)
+}
+
+/// A ceiling that was learned, held by all replicas over any trailing window.
+fn learned(replicas: u64, windows: u64) -> Shared {
+    let learned =
+        Fleet { learned: true, delay_ms: (1.0, 200.0), loss: 0.02, ..fleet(600, 60_000, replicas, windows) };
+    shared(&format!("{replicas} proxies, learned 600 per 60 s, delay to 200 ms"), learned, 0.8)
+}
+
+fn learned_cut(windows: u64) -> Shared {
+    let cuts = (0..3).map(|i| cut(i, 70_000 + 31_000 * i, 190_000 + 47_000 * i)).collect();
+    let learned = Fleet { learned: true, cuts, ..fleet(600, 60_000, 6, windows) };
+    // An estimate, not a promise: what a replica spent alone is reported by windows, and may stand a tenth too short.
+    let most = learned.limit.amount + learned.limit.amount / 100;
+    Shared { most, ..shared("6 proxies, learned 600 per 60 s, three cut off in turn", learned, 0.8) }
 }
