@@ -9,6 +9,7 @@ mod batches;
 mod capacity;
 mod clients;
 mod commit;
+mod connections;
 mod headers;
 mod health;
 mod programs;
