@@ -3,8 +3,9 @@
 
 use std::sync::Mutex;
 
+use crate::several::Ceiling;
 use crate::{
-    Ask, Block, CeilingKind, CeilingView, Holder, Ledger, Limit, LocalMs, Plan, Presence, Spent, StoreMs,
+    Ask, Block, CeilingKind, CeilingView, Holder, Ledger, Limit, LocalMs, Plan, Presence, StoreMs, Taken,
     Which,
 };
 
@@ -12,8 +13,8 @@ const SELF: Holder = Holder(0);
 
 #[derive(Debug)]
 pub(crate) struct Fixed {
-    pub(crate) limit: Limit,
-    pub(crate) plan: Plan,
+    limit: Limit,
+    plan: Plan,
     block: Block,
     entry: Mutex<Ledger>,
 }
@@ -24,19 +25,6 @@ impl Fixed {
         Self { limit, plan, block: Block::default(), entry: Mutex::new(Ledger::new(plan)) }
     }
 
-    /// Takes `n` tokens of the running window, or none.
-    pub(crate) fn take(&self, n: u32, now: u64) -> Option<Spent> {
-        let local = LocalMs(now);
-        if let Some(spent) = self.block.take(n, local) {
-            return Some(spent);
-        }
-        if !self.block.is_over(local) {
-            return None;
-        }
-        self.refill(now);
-        self.block.take(n, local)
-    }
-
     /// Spends up to `n` without asking whether there are so many: what is sent anyway counts.
     pub(crate) fn charge(&self, n: u32, now: u64) {
         if self.block.is_over(LocalMs(now)) {
@@ -45,25 +33,12 @@ impl Fixed {
         self.block.drain(n, LocalMs(now));
     }
 
-    pub(crate) fn put_back(&self, window: u32, n: u32) {
-        self.block.put_back(window, n);
-    }
-
     /// Tokens to be had at `now`, which may lie ahead: nothing is granted by asking.
     pub(crate) fn left(&self, now: u64) -> u32 {
         if self.block.is_over(LocalMs(now)) {
             return self.plan.amount(self.plan.number(StoreMs(now)));
         }
         self.block.left(LocalMs(now))
-    }
-
-    /// When `n`, which must not exceed the plan's largest window, are to be had from `now` on.
-    pub(crate) fn when(&self, n: u32, now: u64) -> u64 {
-        if self.left(now) >= n {
-            return now;
-        }
-        let window = self.plan.number(StoreMs(now));
-        self.plan.end(self.plan.next_with(n, window) - 1).0
     }
 
     pub(crate) fn view(&self, now: u64) -> CeilingView {
@@ -94,5 +69,40 @@ impl Fixed {
         };
         let grant = entry.grant(&whole, &Presence::default(), StoreMs(now));
         self.block.install(grant.window, grant.tokens, LocalMs(now).plus(grant.ends_in_ms));
+    }
+}
+
+impl Ceiling for Fixed {
+    fn limit(&self) -> &Limit {
+        &self.limit
+    }
+
+    fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    fn take(&self, n: u32, now: u64) -> Taken {
+        let local = LocalMs(now);
+        if let Some(spent) = self.block.take(n, local) {
+            return Taken::Yes(spent);
+        }
+        let dry = Taken::Dry { again: self.block.ends() };
+        if !self.block.is_over(local) {
+            return dry;
+        }
+        self.refill(now);
+        self.block.take(n, local).map_or(dry, Taken::Yes)
+    }
+
+    fn put_back(&self, window: u32, n: u32) {
+        self.block.put_back(window, n);
+    }
+
+    fn when(&self, n: u32, now: u64) -> u64 {
+        if self.left(now) >= n {
+            return now;
+        }
+        let window = self.plan.number(StoreMs(now));
+        self.plan.end(self.plan.next_with(n, window) - 1).0
     }
 }

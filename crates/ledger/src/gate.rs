@@ -2,6 +2,7 @@
 //! Static ceilings are exact and all or nothing over every limit; without any, a ceiling may be learned. Decides
 //! nothing about parking, health or who else could serve.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -9,8 +10,10 @@ use aimd::{Decrease, Params, Record};
 
 use crate::fixed::Fixed;
 use crate::learned::Learned;
+use crate::several::Ceiling as _;
 use crate::{
-    CeilingKind, Cost, Door, Evidence, Limit, LocalMs, Overflow, Sender, Ticket, Unit, Usage24h, several,
+    CeilingKind, Cost, Door, Evidence, Holder, Leased, Limit, LocalMs, Overflow, Sender, Ticket, Unit,
+    Usage24h, several,
 };
 
 const DAY_MS: f64 = 86_400_000.0;
@@ -34,6 +37,7 @@ pub struct Gate {
 enum Ceilings {
     None,
     Fixed(Vec<Fixed>),
+    Leased(Vec<Leased>),
     Learned(Learned),
 }
 
@@ -92,6 +96,27 @@ impl Gate {
             }
             None => Ceilings::None,
         };
+        Self::over(ceilings)
+    }
+
+    /// A gate over `limits`, at least one, that `holder` shares with other processes through a store: tokens come by
+    /// [`Gate::leases`]. `assumed` processes are reckoned with if the store is lost before it told a number.
+    #[must_use]
+    pub fn leased(limits: Vec<Limit>, holder: Holder, assumed: u32) -> Self {
+        let lease = |limit| Leased::new(limit, holder, assumed);
+        Self::over(Ceilings::Leased(limits.into_iter().map(lease).collect()))
+    }
+
+    /// What is leased from a store; nothing if this gate shares with nobody.
+    #[must_use]
+    pub fn leases(&self) -> &[Leased] {
+        match &self.ceilings {
+            Ceilings::Leased(leased) => leased,
+            Ceilings::None | Ceilings::Fixed(_) | Ceilings::Learned(_) => &[],
+        }
+    }
+
+    fn over(ceilings: Ceilings) -> Self {
         let gate = Self {
             gated: AtomicBool::new(false),
             ceilings,
@@ -114,6 +139,7 @@ impl Gate {
         match &self.ceilings {
             Ceilings::None => Take::Granted(Ticket::free(cost)),
             Ceilings::Fixed(fixed) => several::take(fixed, cost, now),
+            Ceilings::Leased(leased) => several::take(leased, cost, now),
             Ceilings::Learned(_) if self.open() => Take::Granted(Ticket::free(cost)),
             Ceilings::Learned(learned) => take_learned(learned, cost, now),
         }
@@ -121,8 +147,10 @@ impl Gate {
 
     /// Gives back a ticket that will not be sent; its tokens are there again for others if their window runs.
     pub fn give_back(&self, ticket: Ticket) {
-        if let Ceilings::Fixed(fixed) = &self.ceilings {
-            several::put_back(fixed, &ticket);
+        match &self.ceilings {
+            Ceilings::Fixed(fixed) => several::put_back(fixed, &ticket),
+            Ceilings::Leased(leased) => several::put_back(leased, &ticket),
+            Ceilings::None | Ceilings::Learned(_) => {}
         }
         drop(ticket);
     }
@@ -150,7 +178,10 @@ impl Gate {
         self.usage.add(cost.requests, now);
         match &self.ceilings {
             Ceilings::None => {}
-            Ceilings::Fixed(fixed) => fixed.iter().for_each(|f| f.charge(cost.of(f.limit.unit), now)),
+            Ceilings::Fixed(fixed) => fixed.iter().for_each(|f| f.charge(cost.of(f.limit().unit), now)),
+            Ceilings::Leased(leased) => {
+                leased.iter().for_each(|l| l.charge(cost.of(l.limit().unit), now));
+            }
             Ceilings::Learned(learned) => {
                 learned.count(cost.requests, now);
                 if sender == Sender::Probe {
@@ -186,10 +217,8 @@ impl Gate {
     pub fn when_again(&self, cost: Cost, now: u64) -> Option<u64> {
         match &self.ceilings {
             Ceilings::None => Some(now),
-            Ceilings::Fixed(fixed) => {
-                let fits = fixed.iter().all(|f| cost.of(f.limit.unit) <= f.plan.largest());
-                fits.then(|| fixed.iter().map(|f| f.when(cost.of(f.limit.unit), now)).max().unwrap_or(now))
-            }
+            Ceilings::Fixed(fixed) => several::fits(fixed, cost).then(|| several::when(fixed, cost, now)),
+            Ceilings::Leased(leased) => several::fits(leased, cost).then(|| several::when(leased, cost, now)),
             Ceilings::Learned(learned) => {
                 (u64::from(cost.requests) <= learned.largest(now)).then(|| learned.when(cost.requests, now))
             }
@@ -202,10 +231,10 @@ impl Gate {
         match &self.ceilings {
             Ceilings::None => u64::MAX,
             Ceilings::Fixed(fixed) => {
-                let each = Cost { requests: 1, units };
-                let room =
-                    |f: &Fixed| f.left(now).checked_div(each.of(f.limit.unit)).map_or(u64::MAX, u64::from);
-                fixed.iter().map(room).min().unwrap_or(u64::MAX)
+                fixed.iter().map(|f| parts(f.left(now), units, f.limit().unit)).min().unwrap_or(u64::MAX)
+            }
+            Ceilings::Leased(leased) => {
+                leased.iter().map(|l| parts(l.left(now), units, l.limit().unit)).min().unwrap_or(u64::MAX)
             }
             Ceilings::Learned(learned) => learned.left(now),
         }
@@ -217,6 +246,7 @@ impl Gate {
         match &self.ceilings {
             Ceilings::None => Vec::new(),
             Ceilings::Fixed(fixed) => fixed.iter().map(|f| f.view(now)).collect(),
+            Ceilings::Leased(leased) => leased.iter().map(|l| l.view(now)).collect(),
             Ceilings::Learned(learned) => learned.views(now),
         }
     }
@@ -229,7 +259,23 @@ impl Gate {
 
     /// Counts `n` requests that were never sent, so that a newcomer starts level with its tier.
     pub fn lift_24h(&self, n: u32, now: u64) {
-        self.usage.add(n, now);
+        self.usage.lift(n, now);
+    }
+
+    /// Goes on from the 24-hour use of `before`.
+    pub fn carry_24h(&self, before: &Self, now: u64) {
+        self.usage.carry(&before.usage, now);
+    }
+
+    /// What this process dispatched in the last 24 hours, by the hour's number, newest first.
+    #[must_use]
+    pub fn own_24h(&self, now: u64) -> Vec<(u64, u32)> {
+        self.usage.own(now)
+    }
+
+    /// What all other processes dispatched, by the hour's number.
+    pub fn adopt_24h(&self, others: &BTreeMap<u64, u32>, now: u64) {
+        self.usage.adopt(others, now);
     }
 
     /// 24-hour use ÷ what the tightest ceiling on requests allows in 24 hours; `None` without such a ceiling.
@@ -264,7 +310,7 @@ impl Gate {
     pub fn export(&self) -> Option<Record> {
         match &self.ceilings {
             Ceilings::Learned(learned) => Some(learned.export()),
-            Ceilings::None | Ceilings::Fixed(_) => None,
+            Ceilings::None | Ceilings::Fixed(_) | Ceilings::Leased(_) => None,
         }
     }
 
@@ -279,7 +325,7 @@ impl Gate {
     fn note_gated(&self) {
         let gated = match &self.ceilings {
             Ceilings::None => false,
-            Ceilings::Fixed(_) => true,
+            Ceilings::Fixed(_) | Ceilings::Leased(_) => true,
             Ceilings::Learned(learned) => learned.is_gated(),
         };
         self.gated.store(gated, Ordering::Relaxed);
@@ -295,6 +341,11 @@ impl Gate {
     fn overflow_state(&self) -> MutexGuard<'_, Overflow> {
         self.overflow.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// How many requests of `units` compute units each `left` tokens of `unit` make.
+fn parts(left: u32, units: u32, unit: Unit) -> u64 {
+    left.checked_div(Cost { requests: 1, units }.of(unit)).map_or(u64::MAX, u64::from)
 }
 
 fn take_learned(learned: &Learned, cost: Cost, now: u64) -> Take {

@@ -13,6 +13,9 @@ use crate::{CeilingKind, CeilingView, Evidence, Slots, Unit};
 /// A ceiling that is not known.
 const NONE: u64 = u64::MAX;
 
+/// How often use is compared with what was seen before.
+const LOOK_MS: u64 = 10;
+
 #[derive(Debug)]
 pub(crate) struct Learned {
     params: Params,
@@ -25,6 +28,8 @@ pub(crate) struct Learned {
     clean_until: AtomicU64,
     /// When something was last left out.
     left_out_at: AtomicU64,
+    /// When use was last compared with what was seen before.
+    looked_at: AtomicU64,
     record: Mutex<Record>,
 }
 
@@ -49,6 +54,7 @@ impl Learned {
             refresh_at: AtomicU64::new(0),
             clean_until: AtomicU64::new(0),
             left_out_at: AtomicU64::new(0),
+            looked_at: AtomicU64::new(u64::MAX),
             record: Mutex::new(record),
         };
         learned.publish(&learned.record(), 0);
@@ -115,6 +121,13 @@ impl Learned {
 
     /// A request sent at `sent_at` was served.
     pub(crate) fn served(&self, sent_at: u64, now: u64) {
+        // Use is compared with what was seen every 10 ms: a hundredth of the shortest span, and most requests pay
+        // for one load.
+        let looked_at = self.looked_at.load(Ordering::Relaxed);
+        if sent_at >= looked_at && sent_at - looked_at < LOOK_MS {
+            return;
+        }
+        self.looked_at.store(sent_at, Ordering::Relaxed);
         let news = sent_at >= self.clean_until.load(Ordering::Relaxed)
             || self
                 .spans

@@ -225,6 +225,51 @@ impl Lease {
         self.state().alone.is_some_and(|alone| now < alone.over)
     }
 
+    /// Takes what there is in the block, up to `n`; returns how many.
+    pub fn drain(&self, n: u32, now: LocalMs) -> u32 {
+        self.block.drain(n, now)
+    }
+
+    /// Tokens in the block.
+    #[must_use]
+    pub fn held(&self, now: LocalMs) -> u32 {
+        self.block.left(now)
+    }
+
+    /// What the store was last known to have of the running window, for everybody; `None` if that is not known.
+    #[must_use]
+    pub fn remaining(&self, now: LocalMs) -> Option<u32> {
+        let state = self.state();
+        state.calendar.filter(|calendar| now < calendar.late).map(|_| state.remaining)
+    }
+
+    /// When `n` may be had: now if they are held or not known to be gone, else when the next window opens.
+    #[must_use]
+    pub fn when(&self, n: u32, now: LocalMs) -> LocalMs {
+        if self.block.left(now) >= n {
+            return now;
+        }
+        let state = self.state();
+        if state.cut_off.is_some() {
+            return state.next_window(&self.plan, now);
+        }
+        state.dry_until.filter(|until| now < *until).unwrap_or(now)
+    }
+
+    /// Empties the block; what it held of the running window, to be returned to the store.
+    pub fn surrender(&self, now: LocalMs) -> Option<(u64, u32)> {
+        let state = self.state();
+        let tokens = self.block.drain(u32::MAX, now);
+        (tokens > 0 && state.alone.is_none()).then_some((state.leased.0, tokens))
+    }
+
+    /// Forgets every token and every bound: the clock they are measured by has made a step.
+    pub fn void(&self) {
+        let mut state = self.state();
+        self.block.clear();
+        (state.coming, state.calendar, state.dry_until, state.in_flight) = (None, None, None, None);
+    }
+
     /// Moves the block for the coming window into force once its window has begun.
     fn begin_coming(&self, state: &mut State, now: LocalMs) {
         if let Some(coming) = state.coming.take_if(|coming| now >= coming.starts) {
@@ -273,7 +318,8 @@ impl Lease {
         let amount = match (of_loss, long) {
             (true, false) => return,
             (true, true) if now < closed.plus(QUIET_MS) => return,
-            (true, true) => state.remaining,
+            // Of the window that runs when a process starts without the store nothing is known.
+            (true, true) => state.calendar.map_or_else(|| self.plan.amount(window), |_| state.remaining),
             (false, _) => self.plan.amount(window),
         };
         if state.alone.is_some_and(|alone| alone.window == window) {

@@ -114,7 +114,8 @@ impl Slots {
         }
     }
 
-    fn counted(&self, slot: u64) -> u64 {
+    /// What is held of `slot`, by its number.
+    pub(crate) fn counted(&self, slot: u64) -> u64 {
         let held = self.word(slot).load(Ordering::Relaxed);
         if number(held) == slot as u32 { u64::from(count(held)) } else { 0 }
     }

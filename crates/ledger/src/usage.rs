@@ -1,30 +1,106 @@
-//! What an account was used for in the last 24 hours, in hourly slots that really age, the oldest by the minute. Selection weighs by it.
+//! What an account was used for in the last 24 hours, in hourly slots that really age, the oldest by the minute. Selection
+//! weighs by it. Of what is counted it knows how much is this process's own: that is what it tells others.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::Slots;
 
 const HOUR_MS: u64 = 3_600_000;
+const HOURS: u64 = 24;
 
 /// Use of the last 24 hours.
 #[derive(Debug)]
-pub struct Usage24h(Slots);
+pub struct Usage24h {
+    slots: Slots,
+    /// What of each hour, by its number, was not dispatched here.
+    foreign: Mutex<BTreeMap<u64, Foreign>>,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Foreign {
+    /// Never dispatched by anybody.
+    lifted: u32,
+    /// Dispatched by other processes.
+    others: u32,
+}
 
 impl Default for Usage24h {
     fn default() -> Self {
-        Self(Slots::new(HOUR_MS, 24))
+        Self { slots: Slots::new(HOUR_MS, HOURS), foreign: Mutex::default() }
     }
 }
 
 impl Usage24h {
     /// Counts `n` requests at `now`.
     pub fn add(&self, n: u32, now: u64) {
-        self.0.add(n, now);
+        self.slots.add(n, now);
     }
 
     /// Requests of the last 24 hours.
     #[must_use]
     pub fn total(&self, now: u64) -> u64 {
-        self.0.within(now)
+        self.slots.within(now)
     }
+
+    /// Counts `n` that nobody dispatched.
+    pub fn lift(&self, n: u32, now: u64) {
+        let mut foreign = self.foreign();
+        let lifted = &mut foreign.entry(now / HOUR_MS).or_default().lifted;
+        *lifted = lifted.saturating_add(n);
+        self.slots.add(n, now);
+    }
+
+    /// What was dispatched here: hours by their numbers, newest first, without empty ones.
+    #[must_use]
+    pub fn own(&self, now: u64) -> Vec<(u64, u32)> {
+        let foreign = self.foreign();
+        let own = |hour: u64| {
+            let known = foreign.get(&hour).copied().unwrap_or_default();
+            let not_ours = u64::from(known.lifted) + u64::from(known.others);
+            let n = self.slots.counted(hour).saturating_sub(not_ours);
+            (hour, u32::try_from(n).unwrap_or(u32::MAX))
+        };
+        hours(now).map(own).filter(|(_, n)| *n > 0).collect()
+    }
+
+    /// Other processes dispatched this much, by hour: all that is known of them, not only what is new.
+    pub fn adopt(&self, others: &BTreeMap<u64, u32>, now: u64) {
+        let mut foreign = self.foreign();
+        let oldest = hours(now).last().unwrap_or_default();
+        foreign.retain(|hour, _| *hour >= oldest);
+        for hour in hours(now) {
+            let theirs = others.get(&hour).copied().unwrap_or(0);
+            let known = foreign.entry(hour).or_default();
+            let at = hour.saturating_mul(HOUR_MS);
+            if theirs > known.others {
+                self.slots.add(theirs - known.others, at);
+            } else {
+                self.slots.remove(known.others - theirs, at);
+            }
+            known.others = theirs;
+        }
+    }
+
+    /// Counts all that `before` has counted, whoever dispatched it.
+    pub(crate) fn carry(&self, before: &Self, now: u64) {
+        let theirs = before.foreign();
+        self.foreign().clone_from(&theirs);
+        for hour in hours(now) {
+            let n = u32::try_from(before.slots.counted(hour)).unwrap_or(u32::MAX);
+            self.slots.add(n, hour.saturating_mul(HOUR_MS));
+        }
+    }
+
+    fn foreign(&self) -> MutexGuard<'_, BTreeMap<u64, Foreign>> {
+        self.foreign.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The hours that count at `now`, newest first.
+fn hours(now: u64) -> impl Iterator<Item = u64> {
+    let newest = now / HOUR_MS;
+    (0..=HOURS.min(newest)).map(move |back| newest - back)
 }
 
 #[cfg(test)]
@@ -41,5 +117,23 @@ mod tests {
         assert_eq!(usage.total(29 * HOUR_MS + HOUR_MS / 2), 245);
         assert_eq!(usage.total(53 * HOUR_MS + HOUR_MS / 2), 5);
         assert_eq!(usage.total(54 * HOUR_MS), 0);
+    }
+
+    #[test]
+    fn only_what_was_dispatched_here_is_told_to_others() {
+        let usage = Usage24h::default();
+        let now = 100 * HOUR_MS;
+        usage.add(5, now);
+        usage.add(2, now - HOUR_MS);
+        usage.lift(7, now);
+        usage.adopt(&BTreeMap::from([(100, 30), (99, 4)]), now);
+        assert_eq!(usage.total(now), 5 + 2 + 7 + 30 + 4);
+        // Kills telling others what came from them, and counting it again.
+        assert_eq!(usage.own(now), [(100, 5), (99, 2)]);
+        usage.adopt(&BTreeMap::from([(100, 31)]), now);
+        assert_eq!((usage.total(now), usage.own(now)), (5 + 2 + 7 + 31, vec![(100, 5), (99, 2)]));
+        let next = Usage24h::default();
+        next.carry(&usage, now);
+        assert_eq!((next.total(now), next.own(now)), (usage.total(now), usage.own(now)));
     }
 }

@@ -157,7 +157,7 @@ async fn finish(
     }
     let detail = answer.judgement.detail;
     if hunt.maybe_done && matches!(detail, Detail::AlreadyKnown | Detail::NonceTooLow) {
-        return Ok(transaction::resolve(request, call, body, answer).await);
+        return Ok(Box::pin(transaction::resolve(request, call, body, answer)).await);
     }
     Ok(answer)
 }

@@ -32,19 +32,25 @@ impl hyper::service::Service<Request<Incoming>> for Front {
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
         let worker = Rc::clone(&self.worker);
+        if *request.method() == Method::POST {
+            return Box::pin(async move {
+                let response = guarded(&worker, request).await;
+                Ok(closing(&worker, response))
+            });
+        }
         Box::pin(async move {
-            let mut response = if *request.method() == Method::POST {
-                guarded(&worker, request).await
-            } else {
-                routed(&worker, request).await
-            };
-            // A connection that stays open would bring requests to a process that is about to go.
-            if worker.app.phase() != Phase::Serving {
-                response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
-            }
-            Ok(response)
+            let response = routed(&worker, request).await;
+            Ok(closing(&worker, response))
         })
     }
+}
+
+/// A connection that stays open would bring requests to a process that is about to go.
+fn closing(worker: &Worker, mut response: Response<Body>) -> Response<Body> {
+    if worker.app.phase() != Phase::Serving {
+        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+    response
 }
 
 /// A bug in one request must not end the other requests of its worker.

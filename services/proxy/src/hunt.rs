@@ -74,7 +74,8 @@ pub(crate) struct Hunt<'a> {
     failures: u32,
     limited: bool,
     waited: std::time::Duration,
-    used_last_resort: bool,
+    /// How many attempts had been counted when health excluded everybody.
+    resorted_at: Option<u32>,
     /// An earlier attempt may have been carried out.
     pub(crate) maybe_done: bool,
     block: Option<u64>,
@@ -106,7 +107,7 @@ impl<'a> Hunt<'a> {
             failures: 0,
             limited: false,
             waited: std::time::Duration::ZERO,
-            used_last_resort: false,
+            resorted_at: None,
             maybe_done: false,
             block: None,
             range: None,
@@ -144,7 +145,7 @@ impl<'a> Hunt<'a> {
                     if saturated.tokens && cost.requests > 1 {
                         return Err(End::Split);
                     }
-                    if let Some((index, pass)) = self.wait(&saturated).await? {
+                    if let Some((index, pass)) = Box::pin(self.wait(&saturated)).await? {
                         return Ok(Picked { index, ticket: None, overflow: Some(pass), cost });
                     }
                 }
@@ -185,11 +186,12 @@ impl<'a> Hunt<'a> {
         }
     }
 
-    /// Health excluded everybody: one attempt at whoever failed longest ago.
+    /// Health excluded everybody: one attempt at whoever failed longest ago. A refusal that uses up no attempt does
+    /// not end it.
     fn resort(&mut self, cost: Cost) -> Result<Picked, End> {
+        let since = *self.resorted_at.get_or_insert(self.attempts);
         let chosen =
-            if self.used_last_resort { None } else { last_resort(self.request.chain, &self.wish(cost)) };
-        self.used_last_resort = true;
+            if self.attempts > since { None } else { last_resort(self.request.chain, &self.wish(cost)) };
         let Some(index) = chosen else {
             let problem = if self.limited && self.failures == 0 {
                 Problem::Saturated { at: self.soonest_opening() }

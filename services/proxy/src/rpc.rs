@@ -81,7 +81,8 @@ impl Visit<'_> {
         };
         let response = match envelope {
             Ok(Envelope::Single(call)) => single(&request, &call, &body, id).await,
-            Ok(Envelope::Batch(items)) => batch(&request, &items, &body, id).await,
+            // Boxed, so that the future of a single call stays small.
+            Ok(Envelope::Batch(items)) => Box::pin(batch(&request, &items, &body, id)).await,
             Err(malformed) => malformed_body(&request, &malformed, &body, id),
         };
         self.story = Some(request.story.into_inner());
@@ -243,6 +244,7 @@ fn expose(request: &Request<'_>, served: Served, response: &mut Response<Body>) 
 /// What every answer on a chain route carries.
 fn finish_head(worker: &Worker, id: RequestId, response: &mut Response<Body>) {
     let headers = response.headers_mut();
+    headers.reserve(8);
     worker.app.cors.insert(headers);
     if let Ok(id) = HeaderValue::from_maybe_shared(Bytes::from(id.to_string())) {
         headers.insert(REQUEST_ID, id);

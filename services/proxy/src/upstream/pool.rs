@@ -90,7 +90,8 @@ impl Pools {
                 Ok(answer) => return Ok(answer),
             }
         }
-        match self.connector.establish(target).await.map_err(Failure::Connect)? {
+        // Rare and large: boxed, so that the usual request's future stays small.
+        match Box::pin(self.connector.establish(target)).await.map_err(Failure::Connect)? {
             Established::Http1(sender) => fresh(over(sender, target, &body, codings, &pool).await),
             Established::Http2(sender) => {
                 *pool.multiplexed.borrow_mut() = Some(sender);
