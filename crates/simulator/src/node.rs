@@ -14,7 +14,7 @@ use crate::chain::{Chain, keccak_hex};
 use filters::Filters;
 
 /// An `eth_call` to this address reverts with a reason.
-pub const REVERTING: &str = "0x00000000000000000000000000000000000dead0";
+pub const REVERTING: &str = "0xfffffffffffffffffffffffffffffffffffdead0";
 
 /// How far below its head a node that is no archive keeps states.
 pub(crate) const STATES_KEPT: u64 = 128;

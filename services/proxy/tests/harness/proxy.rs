@@ -1,5 +1,6 @@
 //! The running process: started, asked where it listens, looked into, ended.
 
+use std::collections::VecDeque;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -14,13 +15,16 @@ use tokio::sync::oneshot;
 use super::command::wait;
 use super::soon;
 
+/// How much of a process's log is kept for a failure.
+const LOG_LINES: usize = 200;
+
 /// A `headgate-proxy` process. Dropped, it is killed; after a failure its log is printed.
 pub(crate) struct Proxy {
     child: Child,
     pub(crate) address: SocketAddr,
     pub(crate) metrics: SocketAddr,
     pub(crate) dir: PathBuf,
-    log: Arc<Mutex<Vec<String>>>,
+    log: Arc<Mutex<VecDeque<String>>>,
 }
 
 impl Proxy {
@@ -42,7 +46,7 @@ impl Proxy {
             .stderr(Stdio::piped())
             .spawn()
             .expect("the binary starts");
-        let log = Arc::new(Mutex::new(Vec::new()));
+        let log = Arc::default();
         let listening = follow(child.stderr.take().expect("piped"), Arc::clone(&log));
         let nowhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let mut proxy = Self { child, address: nowhere, metrics: nowhere, dir, log };
@@ -92,8 +96,8 @@ impl Drop for Proxy {
         let _ = self.child.kill();
         let _ = self.child.wait();
         if std::thread::panicking() {
-            let log = self.log.lock().map(|lines| lines.join("\n")).unwrap_or_default();
-            eprintln!("--- log of the proxy\n{log}\n---");
+            let log = self.log.lock().map(|mut lines| lines.make_contiguous().join("\n")).unwrap_or_default();
+            eprintln!("--- end of the proxy's log\n{log}\n---");
         }
         let _ = fs::remove_dir_all(&self.dir);
     }
@@ -109,7 +113,7 @@ pub(crate) fn fresh_dir() -> PathBuf {
 }
 
 /// Keeps the log, and tells of the line that says where the process listens.
-fn follow(stderr: ChildStderr, log: Arc<Mutex<Vec<String>>>) -> oneshot::Receiver<Value> {
+fn follow(stderr: ChildStderr, log: Arc<Mutex<VecDeque<String>>>) -> oneshot::Receiver<Value> {
     let (told, listening) = oneshot::channel();
     std::thread::spawn(move || {
         let mut told = Some(told);
@@ -121,7 +125,11 @@ fn follow(stderr: ChildStderr, log: Arc<Mutex<Vec<String>>>) -> oneshot::Receive
                 // Nobody waits any longer when the start took too long.
                 let _ = told.send(fields);
             }
-            log.lock().expect("no panic").push(line);
+            let mut log = log.lock().expect("no panic");
+            if log.len() == LOG_LINES {
+                log.pop_front();
+            }
+            log.push_back(line);
         }
     });
     listening
