@@ -9,14 +9,13 @@ use std::{fmt, io};
 use socket2::{Domain, Socket, Type};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
-use tokio::task::JoinHandle;
 
 use crate::behaviour::Behaviour;
 use crate::chain::Chain;
 use crate::limit::{Limit, Meter};
 use crate::memory::{Memory, Seen};
 use crate::node::Node;
-use crate::serve;
+use crate::serve::Server;
 
 /// What a provider is to be.
 #[derive(Clone, Debug)]
@@ -85,7 +84,7 @@ pub struct Provider {
     address: SocketAddr,
     /// Keeps the port ours while we refuse connections. Never listens.
     _reservation: Socket,
-    server: Mutex<Option<JoinHandle<()>>>,
+    server: Mutex<Option<Server>>,
 }
 
 pub(crate) struct Shared {
@@ -112,7 +111,7 @@ impl Provider {
             memory: Mutex::new(Memory::new(script.remembers)),
         });
         let provider = Self { shared, address, _reservation: reservation, server: Mutex::new(None) };
-        provider.set(script.behaviour)?;
+        provider.set(script.behaviour).await?;
         Ok(provider)
     }
 
@@ -129,22 +128,24 @@ impl Provider {
     }
 
     /// Behaves differently from the next request on. [`Behaviour::RefuseConnections`] also closes the
-    /// connections there are.
+    /// connections there are; when this returns, no new one is accepted.
     ///
     /// # Errors
     /// When the port cannot be listened on again.
-    pub fn set(&self, behaviour: Behaviour) -> io::Result<()> {
+    pub async fn set(&self, behaviour: Behaviour) -> io::Result<()> {
         let listens = !matches!(behaviour, Behaviour::RefuseConnections);
         *lock(&self.shared.behaviour) = behaviour;
-        let mut server = lock(&self.server);
-        match (server.take(), listens) {
-            (Some(running), true) => *server = Some(running),
-            (Some(running), false) => running.abort(),
-            (None, true) => {
-                *server = Some(tokio::spawn(serve::accept(self.listen()?, Arc::clone(&self.shared))));
+        let running = lock(&self.server).take();
+        let server = match (running, listens) {
+            (Some(running), true) => Some(running),
+            (None, true) => Some(Server::start(self.listen()?, Arc::clone(&self.shared))),
+            (Some(running), false) => {
+                running.end().await;
+                None
             }
-            (None, false) => {}
-        }
+            (None, false) => None,
+        };
+        *lock(&self.server) = server;
         Ok(())
     }
 
@@ -223,9 +224,7 @@ impl Provider {
     pub async fn stop(self) {
         let running = lock(&self.server).take();
         if let Some(running) = running {
-            running.abort();
-            // The abort we asked for is the only way it ends.
-            let _ = running.await;
+            running.end().await;
         }
     }
 
@@ -233,14 +232,6 @@ impl Provider {
         let socket = bind(self.address)?;
         socket.listen(1024)?;
         TcpListener::from_std(socket.into())
-    }
-}
-
-impl Drop for Provider {
-    fn drop(&mut self) {
-        if let Some(running) = lock(&self.server).take() {
-            running.abort();
-        }
     }
 }
 

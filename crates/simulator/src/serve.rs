@@ -13,7 +13,8 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::task::JoinSet;
+use tokio::sync::oneshot;
+use tokio::task::{JoinHandle, JoinSet};
 
 use crate::answer::Answer;
 use crate::perform::{Asked, Outcome, Sent, perform};
@@ -21,8 +22,27 @@ use crate::provider::{InFlight, Shared, lock};
 use crate::request::Request;
 use crate::wire::{Reset, Socket, Wire};
 
-/// Serves until dropped; closes the connections it has when it ends.
-pub(crate) async fn accept(listener: TcpListener, shared: Arc<Shared>) {
+/// A server on its way. Dropped, it stops soon; [`Server::end`] waits until it has.
+pub(crate) struct Server {
+    stop: oneshot::Sender<()>,
+    task: JoinHandle<()>,
+}
+
+impl Server {
+    pub(crate) fn start(listener: TcpListener, shared: Arc<Shared>) -> Self {
+        let (stop, stopped) = oneshot::channel();
+        Self { stop, task: tokio::spawn(accept(listener, shared, stopped)) }
+    }
+
+    /// Closes the listener and every connection.
+    pub(crate) async fn end(self) {
+        drop(self.stop);
+        // It ends when it is told to; a panic in it has been printed.
+        let _ = self.task.await;
+    }
+}
+
+async fn accept(listener: TcpListener, shared: Arc<Shared>, mut stopped: oneshot::Receiver<()>) {
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
@@ -33,8 +53,11 @@ pub(crate) async fn accept(listener: TcpListener, shared: Arc<Shared>) {
                 }
             }
             Some(_) = connections.join_next() => {}
+            _ = &mut stopped => break,
         }
     }
+    drop(listener);
+    connections.shutdown().await;
 }
 
 async fn connection(stream: TcpStream, shared: Arc<Shared>) {

@@ -128,11 +128,9 @@ async fn connections_end_as_scripted() {
 async fn a_provider_refuses_and_comes_back_on_the_same_port() {
     let provider = provider(Behaviour::Healthy).await;
     for _ in 0..3 {
-        provider.set(Behaviour::RefuseConnections).expect("stops listening");
-        // The listener is closed by its task; it must have run.
-        tokio::task::yield_now().await;
+        provider.set(Behaviour::RefuseConnections).await.expect("stops listening");
         assert_eq!(talk(&provider, "").await.end, End::Refused);
-        provider.set(Behaviour::Healthy).expect("listens again");
+        provider.set(Behaviour::Healthy).await.expect("listens again");
         assert_eq!(talk(&provider, &call(1).to_string()).await.json(), right(1));
     }
 }

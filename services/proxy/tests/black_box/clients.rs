@@ -62,7 +62,7 @@ async fn a_vanishing_client_marks_nobody() {
         soon(world["b"].in_flight(0)).await;
     }
     for provider in world.providers() {
-        provider.set(Behaviour::Healthy).expect("recovers");
+        provider.set(Behaviour::Healthy).await.expect("recovers");
         provider.forget();
     }
     world.client.volley(0..60).await;

@@ -3,7 +3,7 @@
 use serde_json::json;
 use simulator::{Answer, Behaviour};
 
-use crate::harness::{World, call, calls, right, soon};
+use crate::harness::{World, call, calls, right};
 
 /// Kills: a connection per request.
 #[tokio::test]
@@ -23,9 +23,9 @@ async fn stale_connections_are_replaced() {
     let world = World::build_unwatched().primary("a", Behaviour::Healthy).start().await;
     for round in 0..10 {
         world.client.volley(1..10).await;
-        world["a"].set(Behaviour::RefuseConnections).expect("closes all connections");
+        world["a"].set(Behaviour::RefuseConnections).await.expect("closes all connections");
         soon(async { while tokio::net::TcpStream::connect(world["a"].address()).await.is_ok() {} }).await;
-        world["a"].set(Behaviour::Healthy).expect("listens again");
+        world["a"].set(Behaviour::Healthy).await.expect("listens again");
         let send = json!({"jsonrpc": "2.0", "id": 1, "method": "eth_sendTransaction", "params": [round]});
         let reply = world.client.post(send.to_string()).await;
         let expected = simulator::expected("eth_sendTransaction", &json!([round]));

@@ -51,13 +51,13 @@ async fn an_outage_of_everything_ends_with_it() {
         World::build().primary("a", Behaviour::Healthy).primary("b", Behaviour::Healthy).start().await;
     for behaviour in [Behaviour::RefuseConnections, Behaviour::status(500)] {
         for provider in world.providers() {
-            provider.set(behaviour.clone()).expect("breaks");
+            provider.set(behaviour.clone()).await.expect("breaks");
         }
         for id in 0..20 {
             assert_eq!(world.client.post(call(id).to_string()).await.status, 502);
         }
         for provider in world.providers() {
-            provider.set(Behaviour::Healthy).expect("recovers");
+            provider.set(Behaviour::Healthy).await.expect("recovers");
         }
         let recovered = Instant::now();
         while world.client.post(call(1).to_string()).await.status != 200 {
@@ -105,7 +105,7 @@ async fn probes_take_endpoints_out_and_bring_them_back() {
     };
     world.client.volley(1..10).await;
     until("out", &|| world["a"].count("eth_call") == 0).await;
-    world["a"].set(Behaviour::Healthy).expect("recovers");
+    world["a"].set(Behaviour::Healthy).await.expect("recovers");
     until("back", &|| world["a"].count("eth_call") == 9).await;
     assert!(
         world.providers().map(|provider| Provider::count(provider, "eth_blockNumber")).sum::<usize>() > 0

@@ -137,7 +137,7 @@ impl Builder {
             providers.iter().map(|(name, provider)| (name.clone(), provider.total())).collect();
         for ((_, provider), behaviour) in providers.iter().zip(behaviours) {
             provider.forget();
-            provider.set(behaviour).expect("a provider behaves");
+            provider.set(behaviour).await.expect("a provider behaves");
         }
         World { proxy, client, chain: self.chain, providers, asked_before }
     }
