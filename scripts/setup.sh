@@ -38,6 +38,30 @@ install_packages() {
     apt-get update -q && without_starting_services apt_install "$@"
 }
 
+# Valkey for the tests of shared state. Where the system's release has no package of it, its backports have: the same
+# sources with another suite, pinned low so that nothing else comes from there.
+has_package() { apt-cache show "$1" >/dev/null 2>&1; }
+
+add_backports() {
+    local codename source=/etc/apt/sources.list.d/debian.sources list=/etc/apt/sources.list.d/headgate-backports.sources
+    codename=$(. /etc/os-release && say "${VERSION_CODENAME:-}")
+    if [[ -z $codename || ! -f $source ]]; then die "no package valkey-server: please install Valkey 8 or later"; fi
+    # The first paragraph of the file is the main archive.
+    awk -v suite="$codename-backports" 'BEGIN { RS = ""; ORS = "\n\n" }
+        NR == 1 { sub(/Suites:[^\n]*/, "Suites: " suite); print }' "$source" >"$list"
+    printf 'Package: *\nPin: release n=%s-backports\nPin-Priority: 100\n' "$codename" \
+        >/etc/apt/preferences.d/headgate-backports
+    apt-get update -q
+}
+
+install_valkey() {
+    has valkey-server && return
+    has apt-get || die "please install Valkey 8 or later with your package manager"
+    if ((EUID != 0)); then die "please run as root, or install Valkey 8 or later: sudo $0"; fi
+    has_package valkey-server || add_backports
+    install_packages valkey-server || die "could not install valkey-server"
+}
+
 install_cargo_tool() {
     has "$1" && return
     say "setup: building $1 (a few minutes, once)"
@@ -51,6 +75,7 @@ if ((${#missing[@]} > 0)); then
     if ((EUID != 0)); then die "please run: sudo apt-get install ${missing[*]}"; fi
     install_packages "${missing[@]}" || die "could not install: ${missing[*]}"
 fi
+install_valkey
 if [[ ${1:-} == --full ]]; then
     install_cargo_tool cargo-deny
     if cargo +nightly --version >/dev/null 2>&1; then install_cargo_tool cargo-fuzz; fi
