@@ -24,8 +24,9 @@ async fn stale_connections_are_replaced() {
     for round in 0..10 {
         world.client.volley(1..10).await;
         world["a"].set(Behaviour::RefuseConnections).await.expect("closes all connections");
-        soon(async { while tokio::net::TcpStream::connect(world["a"].address()).await.is_ok() {} }).await;
         world["a"].set(Behaviour::Healthy).await.expect("listens again");
+        // On the connection, so by the worker, that the next request takes: by then it has seen the closing.
+        assert_eq!(world.client.get("/health").await.status, 200);
         let send = json!({"jsonrpc": "2.0", "id": 1, "method": "eth_sendTransaction", "params": [round]});
         let reply = world.client.post(send.to_string()).await;
         let expected = simulator::expected("eth_sendTransaction", &json!([round]));
