@@ -1,6 +1,6 @@
 //! Is this process ready for requests, and what is it doing without? Ready once health has been seen (every chain
-//! has a good endpoint) or ten seconds have passed, and until it is told to stop; losing the store or the checker
-//! later degrades it, but N replicas must not leave the service together. Pure.
+//! has a good endpoint) and the shared store, or ten seconds have passed, and until it is told to stop; losing the
+//! store or the checker later degrades it, but N replicas must not leave the service together. Pure.
 
 use std::fmt;
 
@@ -86,7 +86,8 @@ impl Readiness {
     }
 
     fn lenient(&mut self, view: &View<'_>) -> Result<(), &'static str> {
-        self.passed |= view.uptime_ms >= LONGEST_START_MS || view.chains.iter().all(|(_, good)| *good);
+        let seen = view.store_reachable && view.chains.iter().all(|(_, good)| *good);
+        self.passed |= view.uptime_ms >= LONGEST_START_MS || seen;
         if self.passed { Ok(()) } else { Err("initial_health_check_in_progress") }
     }
 
@@ -155,7 +156,7 @@ mod tests {
     #[test]
     fn a_store_that_is_unreachable_at_the_start_delays_by_ten_seconds_at_most() {
         let mut readiness = Readiness::new(Grace::Lenient);
-        let without = |uptime| View { store_reachable: false, checked: false, ..view(uptime, HALF) };
+        let without = |uptime| View { store_reachable: false, ..view(uptime, GOOD) };
         assert_eq!(readiness.ask(&without(9_000)), Err("initial_health_check_in_progress"));
         assert!(readiness.ask(&without(10_000)).is_ok());
         assert_eq!(without(10_000).degraded()[0], Degraded::Store);

@@ -17,8 +17,9 @@ impl Account {
     /// A new account, or one that goes on from where `before` is at `now` (Unix milliseconds) under other rules.
     pub fn new(name: &str, policy: Policy, gate: Gate, before: Option<&Account>, now: u64) -> Account {
         let record = before.map_or_else(Record::default, |before| before.park.record());
-        let used = before.map_or(0, |before| before.gate.use_24h(now));
-        gate.lift_24h(u32::try_from(used).unwrap_or(u32::MAX), now);
+        if let Some(before) = before {
+            gate.carry_24h(&before.gate, now);
+        }
         Account { name: name.into(), park: Park::new(policy, record), gate }
     }
 }

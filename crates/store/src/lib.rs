@@ -6,7 +6,12 @@
 mod account;
 mod memory;
 mod park;
+mod valkey;
 
 pub use account::Account;
-pub use memory::{Memory, Rules};
-pub use park::{Change, Park};
+pub use memory::{Memory, Rules, Sharing};
+pub use park::{Change, Park, Proposal};
+pub use valkey::{BadSetting, Named, Op, Target, Valkey};
+
+/// Reads the wall clock: Unix milliseconds.
+pub type Clock = fn() -> u64;

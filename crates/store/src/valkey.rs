@@ -1,0 +1,343 @@
+//! The Valkey backend: keeps the handles of this process in step with those of all others, in the background. No
+//! request ever waits here; without Valkey the handles go on with what they know.
+//!
+//! One loop refills leases, every 5 ms while they are spent. Another tells and reads everything else: twice a second,
+//! at once when something changed here, and when others say so.
+
+mod counts;
+mod hours;
+mod keys;
+mod leases;
+mod link;
+mod scripts;
+mod subject;
+mod target;
+mod trouble;
+
+pub use counts::Op;
+pub use target::{BadSetting, Target};
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use fred::types::Value;
+use futures_util::future::join_all;
+use ledger::Holder;
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
+use tokio::sync::{Notify, mpsc, watch};
+use tokio::time::{sleep, timeout};
+
+use crate::{Account, Clock, Memory, Sharing};
+use keys::{Keys, Of};
+use leases::Refill;
+use link::Link;
+use scripts::Scripts;
+use subject::{Depth, Ground, Handle, Subject};
+
+/// How often leases are looked at while they are spent, and else.
+const REFILL: (Duration, Duration) = (Duration::from_millis(5), Duration::from_millis(50));
+/// So long after the last ask leases count as spent.
+const SPENT_FOR: Duration = Duration::from_secs(1);
+/// Everything else is told and read this often.
+const SYNC: Duration = Duration::from_millis(500);
+/// Between two passes lies at least this, however much changes.
+const BREATH: Duration = Duration::from_millis(20);
+/// The 24-hour use of others is read this often.
+const WHOLE: Duration = Duration::from_secs(5);
+/// A wall clock that moved against the monotonic one by more than this has made a step.
+const STEP_MS: u64 = 20;
+/// Who probes a parked account has this long, or somebody else may.
+const PROBER_MS: u64 = 15_000;
+/// Saying goodbye as a whole takes no longer.
+const GOODBYE: Duration = Duration::from_secs(2);
+
+/// The shared store.
+pub struct Valkey {
+    ground: Ground,
+    refill: Arc<Refill>,
+    keys: Keys,
+    clock: Clock,
+    sharing: Sharing,
+    timeout: Duration,
+    wanted: Notify,
+    stirred: Notify,
+    passes: watch::Sender<u64>,
+    filled: Arc<Notify>,
+}
+
+/// Something that can be parked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Named<'a> {
+    /// An account, by its name.
+    Account(&'a str),
+    /// An address, by host and port.
+    Address(&'a str),
+}
+
+impl Valkey {
+    /// A store that connects to nothing before it runs.
+    ///
+    /// # Errors
+    /// A setting that cannot be used.
+    pub fn new(target: &Target, clock: Clock) -> Result<Valkey, BadSetting> {
+        let holder: u64 = SmallRng::from_os_rng().random();
+        let (keys, name) = (Keys::new(&target.prefix), format!("{holder:016x}"));
+        let link = Arc::new(Link::new(target.builder()?, target.place(), keys.clone(), name.clone()));
+        let (scripts, trouble, filled) = (Arc::new(Scripts::new()), Arc::default(), Arc::new(Notify::new()));
+        let refill = Refill {
+            link: Arc::clone(&link),
+            scripts: Arc::clone(&scripts),
+            clock,
+            holder: name.clone(),
+            trouble: Arc::clone(&trouble),
+            filled: Arc::clone(&filled),
+        };
+        Ok(Valkey {
+            ground: Ground { link, scripts, trouble, holder: name, channel: keys.changes() },
+            refill: Arc::new(refill),
+            keys,
+            clock,
+            sharing: Sharing { holder: Holder(holder), assumed: target.replicas_assumed },
+            timeout: target.timeout,
+            wanted: Notify::new(),
+            stirred: Notify::new(),
+            passes: watch::Sender::new(0),
+            filled,
+        })
+    }
+
+    /// Who this process is.
+    #[must_use]
+    pub fn sharing(&self) -> Sharing {
+        self.sharing
+    }
+
+    /// Whether Valkey answers.
+    #[must_use]
+    pub fn is_up(&self) -> bool {
+        self.ground.link.is_up()
+    }
+
+    /// Round trips and errors so far.
+    #[must_use]
+    pub fn counts(&self, op: Op) -> (u64, u64) {
+        self.ground.link.counts().of(op)
+    }
+
+    /// Something was changed here that others should know: a hit, a probe's outcome.
+    pub fn stir(&self) {
+        self.stirred.notify_one();
+    }
+
+    /// Tokens are wanted that are not here; waits until some came, or for as long as anybody may wait for the store.
+    pub async fn wait_for_tokens(&self) {
+        let filled = self.filled.notified();
+        tokio::pin!(filled);
+        filled.as_mut().enable();
+        self.wanted.notify_one();
+        // In vain: the caller looks again and finds what there is.
+        let _ = timeout(self.timeout, filled).await;
+    }
+
+    /// Keeps the handles of `memory` in step until it is dropped. `changed` is called when something was parked or came
+    /// back because of others.
+    pub async fn run(&self, memory: &Memory, changed: impl Fn()) {
+        let (told, heard) = mpsc::channel(1);
+        tokio::select! {
+            () = self.ground.link.keep(told) => {}
+            () = self.refill_leases(memory) => {}
+            () = self.keep_in_step(memory, heard, changed) => {}
+        }
+    }
+
+    /// Takes the right to probe what is parked; false when another process has it. Without Valkey everybody has it.
+    pub async fn claim(&self, named: Named<'_>) -> bool {
+        let args = vec![self.ground.holder.clone(), PROBER_MS.to_string()];
+        if !self.is_up() {
+            return true;
+        }
+        self.ground.link.counts().tripped(Op::Claim);
+        let keys = vec![self.of(named).prober()];
+        let scripts = &self.ground.scripts;
+        let answer = self.ground.link.run(Op::Claim, &scripts.claim, keys, args, subject::LIMIT).await;
+        answer.ok().as_ref().and_then(Value::as_u64) == Some(1)
+    }
+
+    /// Waits until others can know what was changed here, then gives up the right to probe.
+    pub async fn release(&self, named: Named<'_>) {
+        self.flush().await;
+        self.ground.link.counts().tripped(Op::Claim);
+        let (keys, args) = (vec![self.of(named).prober()], vec![self.ground.holder.clone()]);
+        // Lost, it ends by itself.
+        let _ =
+            self.ground.link.run(Op::Claim, &self.ground.scripts.release, keys, args, subject::LIMIT).await;
+    }
+
+    /// Tells what was not told yet, returns tokens, and says goodbye. Nobody must dispatch any more.
+    pub async fn goodbye(&self, memory: &Memory) {
+        if !self.is_up() {
+            return;
+        }
+        let farewell = async {
+            self.pass(&mut HashMap::new(), memory, Depth::Records).await;
+            for account in memory.accounts() {
+                self.refill.give_back(&account, &self.keys.account(&account.name)).await;
+            }
+        };
+        if timeout(GOODBYE, farewell).await.is_err() {
+            tracing::warn!("valkey did not hear our goodbye in time");
+        }
+    }
+
+    fn of(&self, named: Named<'_>) -> Of {
+        match named {
+            Named::Account(name) => self.keys.account(name),
+            Named::Address(place) => self.keys.address(place),
+        }
+    }
+
+    /// Waits for a whole pass of telling and reading, begun after this call.
+    async fn flush(&self) {
+        let mut passes = self.passes.subscribe();
+        // The pass under way, if one is, may have begun before what is to be told.
+        let target = *passes.borrow_and_update() + 2;
+        let passed = async {
+            while self.is_up() && *passes.borrow_and_update() < target {
+                self.stir();
+                if passes.changed().await.is_err() {
+                    return;
+                }
+            }
+        };
+        let _ = timeout(subject::LIMIT, passed).await;
+    }
+
+    async fn refill_leases(&self, memory: &Memory) {
+        let mut steps = StepWatch::new(self.clock);
+        let mut turns = self.ground.link.turns();
+        let mut last_ask: Option<Instant> = None;
+        loop {
+            let spent = last_ask.is_some_and(|last| last.elapsed() < SPENT_FOR);
+            tokio::select! {
+                () = sleep(if spent { REFILL.0 } else { REFILL.1 }) => {}
+                () = self.wanted.notified() => {}
+                Ok(()) = turns.changed() => {}
+            }
+            let stepped = steps.stepped();
+            let mut asked = false;
+            for account in memory.accounts() {
+                if stepped {
+                    account.gate.leases().iter().for_each(ledger::Leased::void);
+                }
+                asked |= self.refill_account(&account);
+            }
+            if asked {
+                self.ground.link.counts().tripped(Op::Lease);
+                last_ask = Some(Instant::now());
+            }
+        }
+    }
+
+    fn refill_account(&self, account: &Arc<Account>) -> bool {
+        let (leases, now, up) = (account.gate.leases(), (self.clock)(), self.is_up());
+        for lease in leases {
+            if up { lease.back(now) } else { lease.cut_off(now) }
+        }
+        up && !leases.is_empty() && self.refill.ask(account, &self.keys)
+    }
+
+    async fn keep_in_step(&self, memory: &Memory, mut heard: mpsc::Receiver<()>, changed: impl Fn()) {
+        let mut subjects = HashMap::new();
+        let mut turns = self.ground.link.turns();
+        let mut whole_at: Option<Instant> = None;
+        loop {
+            tokio::select! {
+                () = sleep(SYNC) => {}
+                () = self.stirred.notified() => {}
+                Some(()) = heard.recv() => {}
+                Ok(()) = turns.changed() => whole_at = None,
+            }
+            if self.is_up() {
+                let whole = whole_at.is_none_or(|at| at.elapsed() >= WHOLE);
+                if whole {
+                    whole_at = Some(Instant::now());
+                }
+                if self.pass(&mut subjects, memory, if whole { Depth::Whole } else { Depth::Records }).await {
+                    changed();
+                }
+            }
+            self.passes.send_modify(|passes| *passes += 1);
+            sleep(BREATH).await;
+        }
+    }
+
+    /// Tells and reads once for everything; true if a park changed here.
+    async fn pass(&self, subjects: &mut Subjects, memory: &Memory, depth: Depth) -> bool {
+        let handles = self.handles(memory);
+        subjects.retain(|of, _| handles.contains_key(of));
+        for of in handles.keys() {
+            subjects.entry(of.clone()).or_insert_with(|| Subject::new(of.clone()));
+        }
+        let now = (self.clock)();
+        // An address that is not parked, as far as is known, is looked at with the whole.
+        let looked_at = handles.iter().filter(|(_, handle)| depth == Depth::Whole || handle.is_of_interest());
+        let syncs: Vec<_> = looked_at
+            .filter_map(|(of, handle)| Some(subjects.get(of)?.sync(&self.ground, handle, depth, now)))
+            .collect();
+        if syncs.is_empty() {
+            return false;
+        }
+        self.ground.link.counts().tripped(Op::Sync);
+        let mut changed = false;
+        for synced in join_all(syncs).await {
+            match synced {
+                Ok(this) => changed |= this,
+                Err(failure) => tracing::debug!(%failure, "not in step with valkey"),
+            }
+        }
+        changed
+    }
+
+    /// What `memory` holds now.
+    fn handles(&self, memory: &Memory) -> HashMap<Of, Handle> {
+        let account = |account: Arc<Account>| (self.keys.account(&account.name), Handle::Account(account));
+        let address = |(place, park): (Box<str>, _)| (self.keys.address(&place), Handle::Address(park));
+        let accounts = memory.accounts().into_iter().map(account);
+        accounts.chain(memory.addresses().into_iter().map(address)).collect()
+    }
+}
+
+type Subjects = HashMap<Of, Subject>;
+
+impl std::fmt::Debug for Valkey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Valkey").field("sharing", &self.sharing).finish_non_exhaustive()
+    }
+}
+
+/// Notices steps of the wall clock: lease bounds are measured by it, and a step moves them.
+struct StepWatch {
+    clock: Clock,
+    wall: u64,
+    monotonic: Instant,
+}
+
+impl StepWatch {
+    fn new(clock: Clock) -> StepWatch {
+        StepWatch { clock, wall: clock(), monotonic: Instant::now() }
+    }
+
+    /// Whether the clock made a step since this was last asked.
+    fn stepped(&mut self) -> bool {
+        let (wall, monotonic) = ((self.clock)(), Instant::now());
+        let passed = u64::try_from((monotonic - self.monotonic).as_millis()).unwrap_or(u64::MAX);
+        let stepped = wall.abs_diff(self.wall.saturating_add(passed)) > STEP_MS;
+        (self.wall, self.monotonic) = (wall, monotonic);
+        if stepped {
+            tracing::warn!("the wall clock made a step: leased tokens are given up");
+        }
+        stepped
+    }
+}

@@ -1,0 +1,35 @@
+//! The scripts, by the hash that Valkey knows them by.
+
+use fred::util::sha1_hash;
+
+/// A script and its hash.
+#[derive(Debug)]
+pub(crate) struct Script {
+    pub(crate) source: &'static str,
+    pub(crate) sha: String,
+}
+
+/// All there are.
+#[derive(Debug)]
+pub(crate) struct Scripts {
+    pub(crate) lease: Script,
+    pub(crate) give_back: Script,
+    pub(crate) sync: Script,
+    pub(crate) swap: Script,
+    pub(crate) claim: Script,
+    pub(crate) release: Script,
+}
+
+impl Scripts {
+    pub(crate) fn new() -> Scripts {
+        let script = |source: &'static str| Script { source, sha: sha1_hash(source) };
+        Scripts {
+            lease: script(include_str!("lease.lua")),
+            give_back: script(include_str!("return.lua")),
+            sync: script(include_str!("sync.lua")),
+            swap: script(include_str!("swap.lua")),
+            claim: script(include_str!("claim.lua")),
+            release: script(include_str!("release.lua")),
+        }
+    }
+}

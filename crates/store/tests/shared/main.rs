@@ -1,0 +1,7 @@
+//! What the store promises, with one process and with several on one real Valkey.
+
+mod outages;
+mod records;
+mod replica;
+mod server;
+mod tokens;

@@ -1,0 +1,147 @@
+//! Parks, estimates, use and the right to probe, as others see them.
+
+use crate::replica::{Replica, burst, now, until};
+use crate::server::Server;
+use ledger::{Cost, Evidence, Sender, Take};
+use recovery::Probe;
+use store::Named;
+
+/// Kills: a hit that stays in its process, and a return that does.
+#[tokio::test]
+async fn one_replicas_hit_parks_for_the_other_until_one_probe_is_clean() {
+    let server = Server::start(&[]);
+    let (a, b) = (Replica::connected(server.port).await, Replica::connected(server.port).await);
+    let (first, second) = (a.account(&[]), b.account(&[]));
+    first.park.hit(&burst(now()), 0.5);
+    a.valkey.as_ref().unwrap().stir();
+    until("parked for the other", || second.park.is_parked(now())).await;
+    assert_eq!(first.park.record(), second.park.record());
+    until("told that something changed", || b.changes.load(std::sync::atomic::Ordering::Relaxed) > 0).await;
+    // The other probes; the wait is over then.
+    let due = second.park.probe_due(now()).expect("parked");
+    second.park.probed(Probe::Clean, due, 0.5);
+    b.valkey.as_ref().unwrap().stir();
+    until("back for the first", || !first.park.is_parked(now())).await;
+}
+
+/// Kills: addresses that are parked for one process only.
+#[tokio::test]
+async fn addresses_are_shared_too() {
+    let server = Server::start(&[]);
+    let (a, b) = (Replica::connected(server.port).await, Replica::connected(server.port).await);
+    let (mine, theirs) = (a.memory.address("host:443"), b.memory.address("host:443"));
+    let other = b.memory.address("host:444");
+    mine.hit(&burst(now()), 0.5);
+    a.valkey.as_ref().unwrap().stir();
+    until("parked for the other", || theirs.is_parked(now())).await;
+    assert!(!other.is_parked(now()));
+}
+
+/// Kills: an episode that ends with the process that saw it.
+#[tokio::test]
+async fn a_park_outlives_its_process() {
+    let server = Server::start(&[]);
+    let mut a = Replica::connected(server.port).await;
+    a.account(&[]).park.hit(&burst(now()), 0.5);
+    let third = Replica::connected(server.port).await;
+    let account = third.account(&[]);
+    until("heard of", || account.park.is_parked(now())).await;
+    a.die();
+    drop(third);
+    let next = Replica::connected(server.port).await;
+    let account = next.account(&[]);
+    until("still parked after all left", || account.park.record().in_episode()).await;
+}
+
+/// Kills: an estimate that is not shared or not kept, and two decreases for one episode.
+#[tokio::test]
+async fn what_one_learned_all_know_once() {
+    let server = Server::start(&[]);
+    let (a, b) = (Replica::connected(server.port).await, Replica::connected(server.port).await);
+    let (first, second) = (a.account(&[]), b.account(&[]));
+    let at = now();
+    for account in [&first, &second] {
+        account.gate.charge(Cost::requests(20), Sender::Client, at);
+    }
+    first.gate.refused(&Evidence::client(at), at + 50).expect("a first estimate");
+    second.gate.refused(&Evidence::client(at), at + 60).expect("a first estimate");
+    let ceilings = |account: &store::Account| {
+        account
+            .gate
+            .export()
+            .map(|record| record.spans.iter().map(|s| s.estimate.map(|e| e.ceiling)).collect::<Vec<_>>())
+    };
+    let once = ceilings(&second);
+    until("one estimate for both", || ceilings(&first) == once && ceilings(&second) == once).await;
+    let third = Replica::connected(server.port).await;
+    let account = third.account(&[]);
+    until("a newcomer knows it", || ceilings(&account) == once).await;
+    drop((a, b, third));
+    let next = Replica::connected(server.port).await;
+    let account = next.account(&[]);
+    until("learned state outlives all processes", || ceilings(&account) == once).await;
+    assert!(!matches!(account.gate.try_take(Cost::requests(30), now()), Take::Granted(_)));
+}
+
+/// Kills: use that is told twice, or lost when a process ends or the server forgets.
+#[tokio::test]
+async fn use_of_24_hours_adds_up_exactly() {
+    let server = Server::start(&[]);
+    let (a, b) = (Replica::connected(server.port).await, Replica::connected(server.port).await);
+    let (first, second) = (a.account(&[]), b.account(&[]));
+    std::thread::scope(|scope| {
+        for account in [&first, &first, &second, &second] {
+            scope.spawn(|| {
+                (0..10_000).for_each(|_| account.gate.charge(Cost::requests(1), Sender::Client, now()))
+            });
+        }
+    });
+    let all = |account: &store::Account| account.gate.use_24h(now()) == 40_000;
+    until("both know of all", || all(&first) && all(&second)).await;
+    server.ask(&["FLUSHALL"]);
+    a.leave().await;
+    let next = Replica::connected(server.port).await;
+    let account = next.account(&[]);
+    until("a newcomer knows of all that was told after the loss", || account.gate.use_24h(now()) >= 20_000)
+        .await;
+}
+
+/// Kills: as many probers as there are replicas, and a right that outlives its use.
+#[tokio::test]
+async fn one_probes_and_gives_up_the_right() {
+    let server = Server::start(&[]);
+    let (a, b) = (Replica::connected(server.port).await, Replica::connected(server.port).await);
+    let (one, other) = (a.valkey.as_ref().unwrap(), b.valkey.as_ref().unwrap());
+    let named = Named::Account("a");
+    assert!(one.claim(named).await);
+    assert!(!other.claim(named).await);
+    assert!(one.claim(named).await, "its own again");
+    assert!(other.claim(Named::Account("b")).await);
+    other.release(named).await;
+    assert!(!other.claim(named).await, "kills: ending what belongs to another");
+    one.release(named).await;
+    assert!(other.claim(named).await);
+    assert!(server.ask(&["PTTL", "headgate:v1:{a.a}:prober"]).trim() > ":0", "it ends by itself");
+}
+
+/// Kills: overwriting what is not ours or newer than we are.
+#[tokio::test]
+async fn foreign_values_are_left_alone_and_only_they_are_not_shared() {
+    let server = Server::start(&[]);
+    server.ask(&["SET", "headgate:v1:{a.a}:park", "9;from;the;future"]);
+    server.ask(&["RPUSH", "headgate:v1:{a.a}:ledger.requests.3600000", "foreign"]);
+    server.ask(&["SET", "headgate:v1:{a.a}:learned", "not ours"]);
+    let replica = Replica::connected(server.port).await;
+    let account = replica.account(&[]);
+    account.park.hit(&burst(now()), 0.5);
+    account.gate.charge(Cost::requests(20), Sender::Client, now());
+    account.gate.refused(&Evidence::client(now()), now());
+    let other = Replica::connected(server.port).await;
+    let theirs = other.account(&[]);
+    until("use is shared all the same", || theirs.gate.use_24h(now()) == 20).await;
+    let held = |key: &str| server.ask(&["GET", &format!("headgate:v1:{{a.a}}:{key}")]);
+    assert!(held("park").contains("9;from;the;future"));
+    assert!(held("learned").contains("not ours"));
+    assert!(account.park.is_parked(now()), "here the hit counts");
+    assert!(replica.is_up());
+}

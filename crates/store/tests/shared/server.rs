@@ -1,0 +1,104 @@
+//! A real `valkey-server` on a free port, with nothing on disk.
+
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Longer than a server takes to start.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A server process. Dropped, it is killed.
+pub(crate) struct Server {
+    pub(crate) port: u16,
+    args: Vec<String>,
+    child: Child,
+}
+
+impl Server {
+    /// Starts one with these arguments besides the usual.
+    pub(crate) fn start(args: &[&str]) -> Server {
+        let port = free_port();
+        let args: Vec<String> = args.iter().map(|arg| (*arg).to_owned()).collect();
+        let child = spawn(port, &args);
+        Server { port, args, child }
+    }
+
+    /// Ends it at once.
+    pub(crate) fn kill(&mut self) {
+        // It may be frozen: only this signal ends it then.
+        self.child.kill().expect("our own child");
+        self.child.wait().expect("our own child");
+    }
+
+    /// Ends it, and starts another one in its place that knows nothing.
+    pub(crate) fn restart(&mut self) {
+        self.kill();
+        self.child = spawn(self.port, &self.args);
+    }
+
+    /// It accepts connections, and answers nothing.
+    pub(crate) fn freeze(&self) {
+        self.signal("STOP");
+    }
+
+    pub(crate) fn thaw(&self) {
+        self.signal("CONT");
+    }
+
+    fn signal(&self, name: &str) {
+        let kill = format!("kill -{name} {}", self.child.id());
+        assert!(Command::new("/bin/sh").args(["-c", &kill]).status().expect("a shell").success());
+    }
+
+    /// Sends one command and returns what comes back, as it comes.
+    pub(crate) fn ask(&self, words: &[&str]) -> String {
+        ask(self.port, words).expect("a live server")
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It may have ended.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A port that nobody listens on.
+pub(crate) fn free_port() -> u16 {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+    listener.local_addr().expect("bound").port()
+}
+
+fn spawn(port: u16, args: &[String]) -> Child {
+    let child = Command::new("valkey-server")
+        .args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"])
+        .args(args)
+        .current_dir(std::env::temp_dir())
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("valkey-server is in PATH: scripts/setup.sh installs it");
+    let deadline = Instant::now() + PATIENCE;
+    // Any answer will do: also that a password is wanted.
+    while ask(port, &["PING"]).is_none() {
+        assert!(Instant::now() < deadline, "valkey-server does not answer on port {port}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    child
+}
+
+fn ask(port: u16, words: &[&str]) -> Option<String> {
+    let mut stream = TcpStream::connect(SocketAddr::from((Ipv4Addr::LOCALHOST, port))).ok()?;
+    stream.set_read_timeout(Some(PATIENCE)).ok()?;
+    let mut request = format!("*{}\r\n", words.len());
+    for word in words {
+        request.push_str(&format!("${}\r\n{word}\r\n", word.len()));
+    }
+    stream.write_all(request.as_bytes()).ok()?;
+    let mut answer = vec![0; 64 * 1024];
+    let read = stream.read(&mut answer).ok().filter(|read| *read > 0)?;
+    Some(String::from_utf8_lossy(&answer[..read]).into_owned())
+}
