@@ -19,7 +19,7 @@ async fn world(behaviour: Behaviour) -> World {
     World::build_unwatched()
         .primary("a", behaviour)
         .fallback("b", Behaviour::Healthy)
-        .env("PROXY_TIMEOUT_PER_TRY", "500ms")
+        .env("PROXY_TIMEOUT_PER_TRY", "1")
         .start()
         .await
 }
