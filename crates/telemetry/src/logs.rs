@@ -9,11 +9,20 @@ use tracing_subscriber::{EnvFilter, fmt};
 pub fn init(level: &str, json: bool) {
     let level = if level.eq_ignore_ascii_case("disabled") { "off" } else { level };
     let filter = EnvFilter::try_new(level).unwrap_or_else(|_| EnvFilter::new("info"));
+    // The Valkey client speaks of every lost connection several times; `store` says it once.
+    let filter = if level.contains("fred") { filter } else { quiet(filter, "fred=off") };
     let log = fmt().with_env_filter(filter).with_writer(std::io::stderr);
     // A second installation (tests in one process) keeps the first.
     if json {
         let _ = log.json().flatten_event(true).with_current_span(false).try_init();
     } else {
         let _ = log.with_ansi(std::io::stderr().is_terminal()).with_target(false).try_init();
+    }
+}
+
+fn quiet(filter: EnvFilter, directive: &str) -> EnvFilter {
+    match directive.parse() {
+        Ok(directive) => filter.add_directive(directive),
+        Err(_) => filter,
     }
 }

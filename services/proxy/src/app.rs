@@ -7,14 +7,15 @@ pub(crate) use run::{Bound, run};
 use crate::cors::Cors;
 use crate::fleet::Fleet;
 use crate::net::{Budget, Dealer};
-use crate::select;
 use crate::worker::{Order, Phase};
+use crate::{pages, select};
 use arc_swap::ArcSwap;
 use config::{MethodCosts, Settings};
 use detect::Rules;
-use std::sync::Arc;
+use health::Readiness;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering::Relaxed};
-use store::Memory;
+use std::sync::{Arc, Mutex};
+use store::{Memory, Valkey};
 use tokio::sync::{Notify, oneshot, watch};
 
 /// What all requests together may hold of their bodies.
@@ -30,6 +31,8 @@ pub(crate) struct App {
     pub(crate) selection: select::Policy,
     pub(crate) cors: Cors,
     pub(crate) memory: Memory,
+    /// What keeps `memory` in step with other processes, if anything does.
+    pub(crate) valkey: Option<Valkey>,
     pub(crate) bodies: Arc<Budget>,
     pub(crate) held: Arc<Budget>,
     /// Requests that wait for capacity.
@@ -38,6 +41,7 @@ pub(crate) struct App {
     /// Tells ids of this process from those of others.
     pub(crate) process: u32,
     pub(crate) started: std::time::Instant,
+    pub(crate) readiness: Mutex<Readiness>,
     /// The first pass of health checks is over.
     pub(crate) checked: AtomicBool,
     phase: AtomicU8,
@@ -47,7 +51,7 @@ pub(crate) struct App {
 
 impl App {
     pub(crate) fn new(config: Configured, workers: Vec<Dealer>) -> App {
-        let Configured { settings, fleet, rules, costs, memory } = config;
+        let Configured { settings, fleet, rules, costs, memory, valkey } = config;
         let selection = select::Policy {
             selection: settings.selection,
             throttling: settings.capacity_throttling_enabled,
@@ -60,12 +64,14 @@ impl App {
             costs,
             selection,
             memory,
+            valkey,
             bodies: Budget::new(BODIES),
             held: Budget::new(HELD),
             waiting: AtomicU32::new(0),
             workers,
             process: rand::random(),
             started: std::time::Instant::now(),
+            readiness: Mutex::new(pages::readiness(&settings)),
             checked: AtomicBool::new(false),
             phase: AtomicU8::new(Phase::Serving as u8),
             phases: watch::Sender::new(Phase::Serving),
@@ -94,6 +100,19 @@ impl App {
     /// Something happened that the prober should look at now.
     pub(crate) fn wake_health(&self) {
         self.health.notify_one();
+        if let Some(valkey) = &self.valkey {
+            valkey.stir();
+        }
+    }
+
+    /// Others changed what is parked here.
+    pub(crate) fn parks_changed(&self) {
+        self.health.notify_one();
+    }
+
+    /// Whether the shared store answers; also if there is none to answer.
+    pub(crate) fn store_is_reachable(&self) -> bool {
+        self.valkey.as_ref().is_none_or(Valkey::is_up)
     }
 
     pub(crate) async fn health_woken(&self) {
@@ -120,4 +139,5 @@ pub(crate) struct Configured {
     pub(crate) rules: Rules,
     pub(crate) costs: MethodCosts,
     pub(crate) memory: Memory,
+    pub(crate) valkey: Option<Valkey>,
 }

@@ -6,8 +6,8 @@ mod sound;
 
 use crate::app::App;
 use crate::fleet::{Chain, Endpoint, Fleet, PROBE_TIMEOUT};
-use crate::metrics;
 use crate::upstream::Connector;
+use crate::{metrics, pages};
 use ::metrics::{counter, histogram};
 use accounts::Parked;
 use health::{
@@ -99,6 +99,8 @@ pub(crate) async fn run(app: Arc<App>, connector: Connector) {
                     seen = Arc::clone(&fleet);
                 }
                 freshen(&fleet);
+                // Only that it was asked counts here.
+                let _ = pages::ask_readiness(&app);
             }
         }
     }

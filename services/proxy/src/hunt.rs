@@ -76,6 +76,8 @@ pub(crate) struct Hunt<'a> {
     waited: std::time::Duration,
     /// How many attempts had been counted when health excluded everybody.
     resorted_at: Option<u32>,
+    /// When tokens were first waited for.
+    in_doubt_since: Option<Instant>,
     /// An earlier attempt may have been carried out.
     pub(crate) maybe_done: bool,
     block: Option<u64>,
@@ -108,6 +110,7 @@ impl<'a> Hunt<'a> {
             limited: false,
             waited: std::time::Duration::ZERO,
             resorted_at: None,
+            in_doubt_since: None,
             maybe_done: false,
             block: None,
             range: None,
@@ -141,6 +144,7 @@ impl<'a> Hunt<'a> {
             match self.choose(cost) {
                 Choice::Take { index, ticket } => return Ok(Picked { index, ticket, overflow: None, cost }),
                 Choice::Nobody => return self.resort(cost),
+                Choice::Doubt => Box::pin(self.wait_for_tokens()).await,
                 Choice::Saturated(saturated) => {
                     if saturated.tokens && cost.requests > 1 {
                         return Err(End::Split);
@@ -180,6 +184,7 @@ impl<'a> Hunt<'a> {
             may_try: self.need.safety == Safety::Repeatable,
             public: !app.settings.public_first || self.public_attempts < app.settings.public_first_attempts,
             cost,
+            may_wait: self.may_wait_for_tokens(),
             now: crate::clock::unix_ms(),
             tried: &self.tried,
             policy: app.selection,

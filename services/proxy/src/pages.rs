@@ -9,10 +9,10 @@ use axum::extract::{Path, State};
 use axum::http::header::{ALLOW, CONTENT_TYPE};
 use axum::http::{HeaderMap, Method, Response, StatusCode};
 use axum::routing::{any, get};
-use health::{Grace, Readiness, ReadinessView};
+use health::{Degraded, Grace, Readiness, ReadinessView};
 use serde_json::{Value, json};
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, Mutex};
 use tower_http::catch_panic::CatchPanicLayer;
 
 const GET_NEEDS_UPGRADE: &str = "GET requests to this endpoint are only supported for WebSocket upgrade requests. \
@@ -21,18 +21,21 @@ const GET_NEEDS_UPGRADE: &str = "GET requests to this endpoint are only supporte
 #[derive(Clone)]
 struct Pages {
     app: Arc<App>,
-    readiness: Arc<Mutex<Readiness>>,
+}
+
+/// What readiness is by these settings.
+pub(crate) fn readiness(settings: &config::Settings) -> Readiness {
+    Readiness::new(if settings.ready_strict {
+        let grace = settings.health_checker_grace_period.as_millis();
+        Grace::Strict { grace_ms: u64::try_from(grace).unwrap_or(u64::MAX) }
+    } else {
+        Grace::Lenient
+    })
 }
 
 /// The routes; each worker has its own copy.
 pub(crate) fn router(app: &Arc<App>) -> Router {
-    let grace = if app.settings.ready_strict {
-        let grace = app.settings.health_checker_grace_period.as_millis();
-        Grace::Strict { grace_ms: u64::try_from(grace).unwrap_or(u64::MAX) }
-    } else {
-        Grace::Lenient
-    };
-    let pages = Pages { app: Arc::clone(app), readiness: Arc::new(Mutex::new(Readiness::new(grace))) };
+    let pages = Pages { app: Arc::clone(app) };
     Router::new()
         .route("/health", get(|| async { answer(StatusCode::OK, &json!({"status": "healthy"})) }))
         .route("/ready", get(ready))
@@ -47,11 +50,8 @@ pub(crate) fn router(app: &Arc<App>) -> Router {
 }
 
 async fn ready(State(pages): State<Pages>) -> Response<Body> {
-    let view = View::of(&pages.app);
-    let chains = view.chains();
-    let view = view.readiness(&chains, &pages.app);
-    let ready = pages.readiness.lock().expect("no holder of this lock can panic").ask(&view);
-    let degraded: Vec<String> = view.degraded().iter().map(ToString::to_string).collect();
+    let (ready, degraded) = ask_readiness(&pages.app);
+    let degraded: Vec<String> = degraded.iter().map(ToString::to_string).collect();
     match ready {
         Ok(()) if degraded.is_empty() => answer(StatusCode::OK, &json!({"status": "ready"})),
         Ok(()) => answer(StatusCode::OK, &json!({"status": "ready", "degraded": degraded})),
@@ -59,6 +59,16 @@ async fn ready(State(pages): State<Pages>) -> Response<Body> {
             answer(StatusCode::SERVICE_UNAVAILABLE, &json!({"status": "not_ready", "reason": reason}))
         }
     }
+}
+
+/// Whether the process is ready, and what it does without. Asked in the background as well: once ready is ready,
+/// also if nobody asked at the time.
+pub(crate) fn ask_readiness(app: &App) -> (Result<(), &'static str>, Vec<Degraded>) {
+    let view = View::of(app);
+    let chains = view.chains();
+    let view = view.readiness(&chains, app);
+    let ready = app.readiness.lock().expect("no holder of this lock can panic").ask(&view);
+    (ready, view.degraded())
 }
 
 /// Which chains have a good endpoint.
@@ -83,7 +93,7 @@ impl View {
         ReadinessView {
             uptime_ms: u64::try_from(app.started.elapsed().as_millis()).unwrap_or(u64::MAX),
             chains,
-            store_reachable: true,
+            store_reachable: app.store_is_reachable(),
             checked: app.checked.load(Relaxed),
             stopping: app.phase() != Phase::Serving,
         }

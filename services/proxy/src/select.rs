@@ -36,6 +36,8 @@ pub(crate) struct Wish<'a> {
     /// Public endpoints may be asked (again).
     pub(crate) public: bool,
     pub(crate) cost: Cost,
+    /// Tokens that are being fetched may be waited for.
+    pub(crate) may_wait: bool,
     /// Unix milliseconds.
     pub(crate) now: u64,
     pub(crate) tried: &'a Tried,
@@ -58,6 +60,8 @@ pub(crate) enum Choice {
         index: u16,
         ticket: Option<Ticket>,
     },
+    /// Nobody in this tier has tokens, but somebody may have some in a moment: they are being fetched.
+    Doubt,
     /// Live endpoints remain, all at their ceilings or parked.
     Saturated(Saturated),
     /// Nobody who could serve this is left.
@@ -87,6 +91,8 @@ pub(crate) enum Skip {
     Unsupported,
     /// More than its ceiling ever allows at once.
     TooBig,
+    /// It holds no tokens, and is not known to be at its ceiling.
+    Doubt,
     /// Parked or at its ceiling until then; `soft`: by our own estimate.
     Full {
         at: u64,
@@ -127,6 +133,7 @@ fn from_tier(
     full: &mut Option<Saturated>,
 ) -> Option<Choice> {
     let mut order = tier.order.iter().map(|index| index.load(Relaxed));
+    let mut doubt = false;
     loop {
         let mut few: [Option<Candidate>; FEW] = [None; FEW];
         let mut count = 0;
@@ -138,14 +145,14 @@ fn from_tier(
                     few[count] = Some(Candidate { index, rank, score: 0.0, in_flight });
                     count += 1;
                 }
-                Err(skip) => note(chain, index, skip, skipped, full),
+                Err(skip) => note(chain, index, wish.now, skip, skipped, full),
             }
             if count == FEW {
                 break;
             }
         }
         if count == 0 {
-            return None;
+            return doubt.then_some(Choice::Doubt);
         }
         score(chain, &mut few, wish);
         level_newcomers(chain, &mut few, wish.now);
@@ -154,7 +161,8 @@ fn from_tier(
             match take(chain.at(candidate.index), wish) {
                 Ok(ticket) => return Some(Choice::Take { index: candidate.index, ticket }),
                 Err(skip) => {
-                    note(chain, candidate.index, skip, skipped, full);
+                    doubt |= skip == Skip::Doubt && wish.may_wait;
+                    note(chain, candidate.index, wish.now, skip, skipped, full);
                     if let Some(full) = full {
                         full.tokens = true;
                     }
@@ -296,7 +304,7 @@ fn take(endpoint: &Endpoint, wish: &Wish<'_>) -> Result<Option<Ticket>, Skip> {
     match endpoint.account.gate.try_take(wish.cost, wish.now) {
         Take::Granted(ticket) => Ok(Some(ticket)),
         Take::Dry { again_at, kind } => Err(Skip::Full { at: again_at, soft: kind == CeilingKind::Learned }),
-        Take::Doubt => Err(Skip::Full { at: wish.now, soft: false }),
+        Take::Doubt => Err(Skip::Doubt),
         Take::TooBig { .. } => Err(Skip::TooBig),
     }
 }
@@ -304,6 +312,7 @@ fn take(endpoint: &Endpoint, wish: &Wish<'_>) -> Result<Option<Ticket>, Skip> {
 fn note(
     chain: &Chain,
     index: u16,
+    now: u64,
     skip: Skip,
     skipped: &mut impl FnMut(u16, Skip),
     full: &mut Option<Saturated>,
@@ -315,6 +324,8 @@ fn note(
     let (at, soft) = match skip {
         Skip::Full { at, soft } => (at, soft),
         Skip::TooBig => (u64::MAX, false),
+        // Tokens take a moment.
+        Skip::Doubt => (now.saturating_add(1), false),
         Skip::Tried | Skip::Unfit | Skip::Unhealthy | Skip::Unsupported => return,
     };
     let hit = chain.at(index).state.last_hit();

@@ -7,7 +7,7 @@ use anyhow::Context;
 use config::{Config, Env, Finding, LogFormat, Options, Settings, StoreBackend};
 use detect::Rules;
 use std::process::ExitCode;
-use store::Memory;
+use store::{Memory, Target, Valkey};
 use telemetry::{logs, registry::Registry};
 
 /// Serves until told to stop. `bound` is called once the ports are known.
@@ -51,14 +51,15 @@ fn run(config: Config, rules: Rules, env: Env, bound: Option<fn(&Bound)>) -> any
     not_served_yet(&settings);
     // Each connection is a descriptor; what the system allows is ours to use.
     let descriptors = rlimit::increase_nofile_limit(u64::MAX).unwrap_or(0);
-    let memory = Memory::default();
+    let valkey = valkey(&settings)?;
+    let memory = valkey.as_ref().map_or_else(Memory::default, |valkey| Memory::shared(valkey.sharing()));
     let before = Fleet::default();
     let built = fleet::build(&fleet, &settings, &memory, &before, crate::clock::unix_ms())?;
     for chain in built.chains() {
         let endpoints: Vec<&str> = chain.endpoints.iter().map(|endpoint| &*endpoint.id).collect();
         tracing::info!(chain = %chain.name, endpoints = endpoints.join(", "), "serving");
     }
-    tracing::info!(store = "memory", descriptors, "starting");
+    tracing::info!(store = settings.store_backend.as_str(), descriptors, "starting");
     let registry = Registry::install().context("metrics")?;
     crate::metrics::describe();
     let sockets = Bound::bind(&settings)?;
@@ -66,18 +67,36 @@ fn run(config: Config, rules: Rules, env: Env, bound: Option<fn(&Bound)>) -> any
         tell(&sockets);
     }
     app::run(
-        Configured { settings, fleet: built, rules, costs: method_costs, memory },
+        Configured { settings, fleet: built, rules, costs: method_costs, memory, valkey },
         sockets,
         env,
         registry,
     )
 }
 
+/// The shared store, if the settings name one. It connects later: a store that is away keeps nobody from serving.
+fn valkey(settings: &Settings) -> anyhow::Result<Option<Valkey>> {
+    if settings.store_backend == StoreBackend::Memory {
+        return Ok(None);
+    }
+    let target = Target {
+        url: settings.valkey_url.as_ref().map(|url| url.expose().to_string()),
+        host: settings.valkey_host.clone(),
+        port: settings.valkey_port,
+        username: settings.valkey_username.clone(),
+        password: settings.valkey_pass.as_ref().map(|pass| pass.expose().to_owned()),
+        tls: settings.valkey_use_tls,
+        unchecked: settings.valkey_skip_tls_check,
+        ca_file: settings.valkey_ca_file.clone(),
+        prefix: settings.valkey_key_prefix.clone(),
+        timeout: settings.valkey_timeout_ms,
+        replicas_assumed: settings.replicas_assumed,
+    };
+    Ok(Some(Valkey::new(&target, crate::clock::unix_ms)?))
+}
+
 /// Settings of features that are not there yet are said aloud: silence would look like success.
 fn not_served_yet(settings: &Settings) {
-    if settings.store_backend == StoreBackend::Valkey {
-        tracing::warn!("STORE_BACKEND=valkey: state is not shared yet, this process keeps its own in memory");
-    }
     if settings.clients_file.is_some() {
         tracing::warn!("CLIENTS_FILE: clients are not told apart yet, everybody may");
     }

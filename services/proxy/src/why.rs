@@ -241,6 +241,7 @@ fn skip_words(skip: Skip) -> (&'static str, Option<u64>) {
         Skip::Unhealthy => ("unhealthy", None),
         Skip::Unsupported => ("does not serve this method", None),
         Skip::TooBig => ("costs more than its ceiling ever allows at once", None),
+        Skip::Doubt => ("without tokens, which are being fetched", None),
         Skip::Full { at, soft: true } => ("parked or at its ceiling, by our estimate", Some(at)),
         Skip::Full { at, soft: false } => ("parked or at its ceiling", Some(at)),
     }

@@ -85,6 +85,10 @@ pub(crate) fn run(
     let ended = local.block_on(&runtime, control(Arc::clone(&app), bound, connector, env, registry));
     app.enter(Phase::Draining);
     let unfinished = join_within(workers, app.settings.shutdown_timeout, &app);
+    if let Some(valkey) = &app.valkey {
+        // Only now is nothing dispatched any more.
+        local.block_on(&runtime, valkey.goodbye(&app.memory));
+    }
     if unfinished > 0 {
         tracing::warn!(connections = unfinished, "still open after SHUTDOWN_TIMEOUT");
     }
@@ -137,12 +141,14 @@ async fn control(
     tracing::info!(%addr, metrics_addr, version = env!("CARGO_PKG_VERSION"), "listening");
     let health = tokio::task::spawn_local(health_checks::run(Arc::clone(&app), connector));
     let reloads = tokio::task::spawn_local(reload::run(Arc::clone(&app), env));
+    let sharing = tokio::task::spawn_local(share(Arc::clone(&app)));
     let upkeep = tokio::task::spawn_local(metrics::upkeep(Arc::clone(&app), registry));
     let ended = tokio::select! {
         _ = terminate.recv() => Ok("SIGTERM"),
         _ = interrupt.recv() => Ok("SIGINT"),
         ended = health => Err(anyhow::anyhow!("the health checks ended: {ended:?}")),
         ended = reloads => Err(anyhow::anyhow!("the reloader ended: {ended:?}")),
+        ended = sharing => Err(anyhow::anyhow!("the shared store's task ended: {ended:?}")),
         ended = upkeep => Err(anyhow::anyhow!("the metrics' upkeep ended: {ended:?}")),
     };
     if let Ok(signal) = &ended {
@@ -152,6 +158,14 @@ async fn control(
     }
     acceptor.stop();
     ended.map(drop)
+}
+
+/// Keeps what this process knows in step with other processes, if it shares anything.
+async fn share(app: Arc<App>) {
+    match &app.valkey {
+        Some(valkey) => valkey.run(&app.memory, || app.parks_changed()).await,
+        None => std::future::pending().await,
+    }
 }
 
 /// The thread that accepts.

@@ -6,7 +6,7 @@ use crate::route::filter;
 use crate::upstream::{BadTarget, Target};
 use config::{EndpointConfig, FleetConfig, Role, Settings};
 use health::Rules;
-use ledger::{Gate, Limit, Unit};
+use ledger::{Limit, Unit};
 use recovery::{Block, Policy};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, AtomicU32, Ordering::Relaxed};
@@ -136,13 +136,8 @@ impl Builder<'_> {
         let rules = format!("{limits:?} {learning:?} {policy:?}");
         self.memory.account(&config.account, &rules, |before| {
             let learned = before.and_then(|before| before.gate.export());
-            Account::new(
-                &config.account,
-                policy,
-                Gate::restored(limits.clone(), learning, learned),
-                before,
-                self.now,
-            )
+            let gate = self.memory.gate(limits.clone(), learning, learned);
+            Account::new(&config.account, policy, gate, before, self.now)
         })
     }
 

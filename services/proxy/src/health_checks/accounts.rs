@@ -10,7 +10,7 @@ use health::{Accounts, Parked as Entry};
 use recovery::Probe;
 use std::collections::HashSet;
 use std::sync::Arc;
-use store::{Change, Park};
+use store::{Change, Named, Park};
 
 /// What is parked.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -55,8 +55,34 @@ impl Parked {
         found
     }
 
+    /// Numbers of endpoints are this process's own.
+    fn shared_name(&self, name: &Name) -> Option<SharedName> {
+        match name {
+            Name::Account(account) => Some(SharedName::Account(account.clone())),
+            Name::Address(_) => match self.find(name)?.park {
+                ParkOf::Address(park) => self.app.memory.place(&park).map(SharedName::Address),
+                ParkOf::Account(_) => None,
+            },
+        }
+    }
+
     fn find(&self, name: &Name) -> Option<Found> {
         Self::parks(&self.app.fleet.load_full()).into_iter().find(|found| found.name == *name)
+    }
+}
+
+/// A park's name among all processes.
+enum SharedName {
+    Account(Box<str>),
+    Address(Box<str>),
+}
+
+impl SharedName {
+    fn named(&self) -> Named<'_> {
+        match self {
+            SharedName::Account(name) => Named::Account(name),
+            SharedName::Address(place) => Named::Address(place),
+        }
     }
 }
 
@@ -92,8 +118,12 @@ impl Accounts for Parked {
         Some(Self::parks(&fleet).into_iter().filter_map(entry).collect())
     }
 
-    async fn claim(&self, _: &Name) -> bool {
-        true
+    async fn claim(&self, name: &Name) -> bool {
+        let Some(valkey) = &self.app.valkey else { return true };
+        match self.shared_name(name) {
+            Some(shared) => valkey.claim(shared.named()).await,
+            None => false,
+        }
     }
 
     async fn probe(&self, name: &Name) -> Probe {
@@ -116,6 +146,9 @@ impl Accounts for Parked {
             if let ParkOf::Account(account) = &park {
                 account.gate.served(now, now);
             }
+        }
+        if let (Some(valkey), Some(shared)) = (&self.app.valkey, self.shared_name(name)) {
+            valkey.release(shared.named()).await;
         }
         true
     }

@@ -41,6 +41,21 @@ impl Hunt<'_> {
         }
     }
 
+    /// The one wait for the shared store that there is: tokens of an account that is used for the first time.
+    pub(super) async fn wait_for_tokens(&mut self) {
+        let began = *self.in_doubt_since.get_or_insert_with(Instant::now);
+        if let Some(valkey) = &self.request.worker.app.valkey {
+            valkey.wait_for_tokens().await;
+        }
+        self.request.tell(What::Waited { took: began.elapsed() });
+    }
+
+    /// All its waits for tokens together last no longer than a command may.
+    pub(super) fn may_wait_for_tokens(&self) -> bool {
+        let most = self.request.worker.app.settings.valkey_timeout_ms;
+        self.in_doubt_since.is_none_or(|since| since.elapsed() < most)
+    }
+
     /// How long this request may still wait for capacity.
     fn patience(&self) -> Duration {
         let settings = &self.request.worker.app.settings;

@@ -2,7 +2,8 @@
 
 use super::names::{
     ATTEMPT_DURATION, ATTEMPTS, BLOCK, CEILING, DECREASES, HEALTHY, HITS, HTTP_DURATION, HTTP_IN_FLIGHT,
-    HTTP_REQUESTS, PARKED, RETRIES, RULE_HITS, SATURATED, SKIPPED, USAGE,
+    HTTP_REQUESTS, PARKED, RETRIES, RULE_HITS, SATURATED, SKIPPED, STORE_DEGRADED, STORE_ERRORS, STORE_TRIPS,
+    USAGE,
 };
 use super::{ChainCounts, EndpointCounts, Metrics};
 use crate::fleet::{Endpoint, Fleet};
@@ -10,6 +11,7 @@ use detect::{Rules, Verdict};
 use ledger::CeilingKind;
 use metrics::{Label, counter, gauge, histogram};
 use std::sync::Arc;
+use store::{Op, Valkey};
 use telemetry::local::{Count, Durations};
 
 impl Metrics {
@@ -78,6 +80,16 @@ fn spread(durations: &Durations, name: &'static str, labels: impl FnOnce() -> Ve
 
 fn label(key: &'static str, value: &str) -> Label {
     Label::new(key, value.to_owned())
+}
+
+/// What the shared store was used for, if there is one.
+pub(crate) fn of_store(valkey: &Valkey) {
+    gauge!(STORE_DEGRADED).set(if valkey.is_up() { 0.0 } else { 1.0 });
+    for op in Op::ALL {
+        let (trips, errors) = valkey.counts(op);
+        counter!(STORE_TRIPS, "op" => op.as_str()).absolute(trips);
+        counter!(STORE_ERRORS, "op" => op.as_str()).absolute(errors);
+    }
 }
 
 /// Sets the gauges that describe the fleet at `now` (Unix milliseconds).

@@ -48,6 +48,7 @@ fn wish(tried: &Tried) -> Wish<'_> {
         may_try: true,
         public: true,
         cost: Cost::requests(1),
+        may_wait: true,
         now: NOW,
         tried,
         policy: Policy { selection: Selection::LeastUsed, throttling: true, max_lag: 0 },

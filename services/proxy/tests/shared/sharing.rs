@@ -70,11 +70,8 @@ async fn one_proxys_hit_parks_the_account_for_all() {
 #[tokio::test]
 async fn an_account_comes_back_when_the_proxy_that_parked_it_is_gone() {
     let server = Server::start(&[]);
-    let world = sharing(&server)
-        .primary("a", Behaviour::Healthy)
-        .fallback("b", Behaviour::Healthy)
-        .start()
-        .await;
+    let world =
+        sharing(&server).primary("a", Behaviour::Healthy).fallback("b", Behaviour::Healthy).start().await;
     let twin = Twin::of(&world, on(&server)).await;
     world["a"].set(Behaviour::rate_limited(None)).await.expect("behaves");
     twin.client.volley(1..4).await;
