@@ -36,10 +36,6 @@ mod metrics;
 mod operator;
 mod why;
 
-/// A third less work per allocation than the system's, and most requests are small allocations.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 fn main() -> std::process::ExitCode {
     // One TLS implementation for everything in the process; a second installation would be a bug of ours.
     let _ = rustls::crypto::ring::default_provider().install_default();

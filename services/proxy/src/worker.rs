@@ -156,12 +156,7 @@ impl Worker {
 
     async fn serve(self: Rc<Worker>, stream: TcpStream, mut phase: watch::Receiver<Phase>) {
         let mut server = auto::Builder::new(LocalExecutor);
-        server
-            .http1()
-            .timer(TokioTimer::new())
-            .header_read_timeout(HEAD_PATIENCE)
-            .max_buf_size(64 * 1024)
-            .pipeline_flush(true);
+        server.http1().timer(TokioTimer::new()).header_read_timeout(HEAD_PATIENCE).max_buf_size(64 * 1024);
         server.http2().timer(TokioTimer::new()).keep_alive_interval(Duration::from_secs(30));
         let connection = server.serve_connection(TokioIo::new(stream), Front::new(Rc::clone(&self)));
         tokio::pin!(connection);

@@ -2,7 +2,7 @@
 //! complete or [`ENOUGH`] of it is here. What cannot be judged within the bounds streams on, unscanned.
 
 use super::{Answer, Ask, Outcome, Rest};
-use crate::decode::Decoder;
+use crate::decode::{Decoder, SLICE};
 use crate::worker::Worker;
 use bytes::Bytes;
 use detect::{Detail, Head, Judgement, Stream, Verdict};
@@ -83,6 +83,10 @@ pub(super) async fn hold(
     }))
 }
 
+fn undecodable(error: &std::io::Error) -> String {
+    format!("the answer cannot be decoded: {error}")
+}
+
 fn is_identity(coding: &HeaderValue) -> bool {
     coding.as_bytes().trim_ascii().is_empty() || coding.as_bytes().eq_ignore_ascii_case(b"identity")
 }
@@ -113,31 +117,21 @@ impl Holding<'_> {
         }
     }
 
+    /// Everything held is judged, also past the point of certainty: a body that ends inside its JSON is a fault
+    /// whatever its beginning said.
     fn take(&mut self, chunk: Bytes) -> Result<(), String> {
         let Some(decoder) = &mut self.decoder else {
-            if self.certain.is_none() {
-                self.certain = self.stream.push(&self.worker.app.rules, self.head, &chunk);
-            }
+            self.judge(&chunk);
             self.keep(chunk);
             return Ok(());
         };
-        if self.certain.is_some() && !self.keep_decoded {
-            self.keep(chunk);
-            return Ok(());
-        }
         let mut plain = Vec::new();
-        for slice in chunk.chunks(4096) {
-            let before = plain.len();
-            decoder
-                .push(slice, &mut plain)
-                .map_err(|error| format!("the answer cannot be decoded: {error}"))?;
-            if self.certain.is_none() {
-                self.certain = self.stream.push(&self.worker.app.rules, self.head, &plain[before..]);
-            }
-            if !self.keep_decoded {
-                plain.clear();
-            }
+        let mut decoded = Ok(());
+        for slice in chunk.chunks(SLICE) {
+            decoded = decoded.and_then(|()| decoder.push(slice, &mut plain));
         }
+        decoded.map_err(|error| undecodable(&error))?;
+        self.judge(&plain);
         self.keep(if self.keep_decoded { plain.into() } else { chunk });
         Ok(())
     }
@@ -145,14 +139,17 @@ impl Holding<'_> {
     fn finish_decoding(&mut self) -> Result<(), String> {
         let Some(decoder) = &mut self.decoder else { return Ok(()) };
         let mut plain = Vec::new();
-        decoder.finish(&mut plain).map_err(|error| format!("the answer cannot be decoded: {error}"))?;
-        if self.certain.is_none() {
-            self.certain = self.stream.push(&self.worker.app.rules, self.head, &plain);
-        }
+        decoder.finish(&mut plain).map_err(|error| undecodable(&error))?;
+        self.judge(&plain);
         if self.keep_decoded {
             self.keep(plain.into());
         }
         Ok(())
+    }
+
+    fn judge(&mut self, plain: &[u8]) {
+        let judged = self.stream.push(&self.worker.app.rules, self.head, plain);
+        self.certain = self.certain.or(judged);
     }
 
     fn keep(&mut self, chunk: Bytes) {

@@ -1,6 +1,6 @@
 //! What of an answer is still to come. The endpoint's in-flight mark and the connection live as long as it does.
 
-use crate::decode::Decoder;
+use crate::decode::{Decoder, SLICE};
 use crate::fleet::Mark;
 use crate::net::BodyError;
 use crate::upstream::Connection;
@@ -83,7 +83,7 @@ impl Rest {
     fn decoded(&mut self, chunk: Bytes) -> Result<Bytes, BodyError> {
         let Some(decoder) = &mut self.decoder else { return Ok(chunk) };
         let mut plain = Vec::new();
-        for slice in chunk.chunks(4096) {
+        for slice in chunk.chunks(SLICE) {
             decoder.push(slice, &mut plain)?;
         }
         Ok(plain.into())

@@ -14,8 +14,9 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use tower::Service;
 
-/// The largest buffer a connection may grow for reading: a large answer passes in pieces of this size.
-const READ_BUFFER: usize = 128 * 1024;
+/// How much is read at once: a large answer passes in pieces of this size. A larger buffer would stay alive as long
+/// as the smallest piece of it waits for a slow client.
+const READ_BUFFER: usize = 16 * 1024;
 
 /// A connection that is ready for its first request.
 pub(super) enum Established {
@@ -122,7 +123,8 @@ async fn http1_over<S>(stream: S) -> Result<Established, ConnectError>
 where
     S: hyper::rt::Read + hyper::rt::Write + Unpin + 'static,
 {
-    let (sender, connection) = http1::Builder::new().max_buf_size(READ_BUFFER).handshake(stream).await?;
+    let (sender, connection) =
+        http1::Builder::new().read_buf_exact_size(Some(READ_BUFFER)).handshake(stream).await?;
     tokio::task::spawn_local(async move {
         if let Err(error) = connection.await {
             tracing::debug!(%error, "upstream connection ended");
