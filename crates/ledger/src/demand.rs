@@ -38,8 +38,9 @@ impl Demand {
         self.held = block.untaken();
     }
 
-    /// Tokens to be expected until the next ask. A rising rate counts at once, a falling one by halves.
-    pub(crate) fn measure(&mut self, now: LocalMs) -> u32 {
+    /// Tokens to be expected until the answer to the next ask, if each takes `way_ms`. A rising rate counts at once, a
+    /// falling one by halves.
+    pub(crate) fn measure(&mut self, way_ms: u64, now: LocalMs) -> u32 {
         if self.spent > 0 {
             self.last = Some(now);
         }
@@ -49,7 +50,12 @@ impl Demand {
             self.rate_per_s = if rate > self.rate_per_s { rate } else { 0.5 * (self.rate_per_s + rate) };
         }
         (self.spent, self.missed, self.last_ask) = (0, 0, Some(now));
-        (self.rate_per_s * REFILL_MS as f64 / 1000.0).ceil() as u32
+        self.within(REFILL_MS.saturating_add(way_ms.saturating_mul(2)))
+    }
+
+    /// Tokens to be expected in so many milliseconds.
+    pub(crate) fn within(&self, ms: u64) -> u32 {
+        (self.rate_per_s * ms as f64 / 1000.0).ceil() as u32
     }
 
     /// Whether nothing was wanted in the last windows of `period_ms`.
@@ -71,22 +77,23 @@ mod tests {
         demand.refilled(&block);
         block.take(30, LocalMs(0));
         demand.settle(&block);
-        demand.measure(LocalMs(0));
+        demand.measure(0, LocalMs(0));
         assert!(!demand.is_idle(1000, LocalMs(10_000)) && demand.is_idle(1000, LocalMs(10_001)));
         // The seventy that are left end with their window. Kills counting what a new block replaces.
         demand.settle(&block);
         block.install(2, 50, LocalMs(2000));
         demand.refilled(&block);
         demand.settle(&block);
-        assert_eq!(demand.measure(LocalMs(1000)), 0);
+        assert_eq!(demand.measure(0, LocalMs(1000)), 0);
     }
 
     #[test]
     fn a_rising_rate_counts_at_once() {
         let mut demand = Demand::default();
-        demand.measure(LocalMs(0));
+        demand.measure(0, LocalMs(0));
         demand.missed(500, LocalMs(900));
-        assert_eq!(demand.measure(LocalMs(1000)), 50);
-        assert_eq!(demand.measure(LocalMs(2000)), 25);
+        assert_eq!(demand.measure(0, LocalMs(1000)), 50);
+        // Kills a slow store that is asked for as little as a fast one.
+        assert_eq!(demand.measure(200, LocalMs(2000)), 25 * 5);
     }
 }

@@ -63,6 +63,8 @@ struct State {
     /// The window last leased for, and all tokens that came for it.
     leased: (u64, u32),
     demand: Demand,
+    /// How long an ask takes to be answered: the longest of late.
+    way_ms: u64,
     /// When the connection to the store was closed.
     cut_off: Option<LocalMs>,
     alone: Option<Alone>,
@@ -153,7 +155,8 @@ impl Lease {
         }
         let which = if reports { Which::Running } else { self.due(&state, waiting, now)? };
         state.demand.settle(&self.block);
-        let demand = state.demand.measure(now);
+        let way_ms = state.way_ms;
+        let demand = state.demand.measure(way_ms, now);
         state.asked += 1;
         state.in_flight = Some((state.asked, which));
         let alone = state.alone.map(|alone| (alone.window, alone.given.saturating_add(alone.before)));
@@ -166,6 +169,7 @@ impl Lease {
     pub fn granted(&self, grant: &Grant, sent: LocalMs, received: LocalMs) {
         let mut state = self.state();
         let Some((_, which)) = state.in_flight.take_if(|(id, _)| *id == grant.id) else { return };
+        state.way_ms = received.since(sent).max(state.way_ms - state.way_ms.div_ceil(8));
         state.proxies = Some(grant.proxies);
         state.alone = None;
         let ends = sent.plus(grant.ends_in_ms).minus(MARGIN_MS);
@@ -290,7 +294,9 @@ impl Lease {
             let before = if state.leased.0 == window { state.leased.1 } else { 0 };
             state.leased = (window, before.saturating_add(tokens));
             state.demand.refilled(&self.block);
-            self.refill_below.store((tokens / REFILL_PART).max(1), Ordering::Relaxed);
+            // What is spent while an ask is under way must be left when it is sent.
+            let under_way = state.demand.within(state.way_ms).min(tokens - tokens / REFILL_PART);
+            self.refill_below.store((tokens / REFILL_PART).max(under_way).max(1), Ordering::Relaxed);
         }
     }
 

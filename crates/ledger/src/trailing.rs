@@ -30,11 +30,13 @@ impl Trailing {
             self.count(spent, slot.saturating_mul(self.slot_ms));
         }
         let starts = |slot: u64| StoreMs(slot.saturating_mul(self.slot_ms));
-        let (slot, at) = match ask.which {
-            Which::Running => (self.slot, now.max(starts(self.slot))),
-            Which::Coming => (self.slot.saturating_add(1), starts(self.slot.saturating_add(1))),
+        let coming = self.slot.saturating_add(1);
+        // The running one runs, even if the clock fell back behind its start.
+        let (slot, at, starts_in_ms) = match ask.which {
+            Which::Running => (self.slot, now.max(starts(self.slot)), 0),
+            Which::Coming => (coming, starts(coming), starts(coming).since(now)),
         };
-        let (starts_in_ms, ends_in_ms) = (starts(slot).since(now), starts(slot.saturating_add(1)).since(now));
+        let ends_in_ms = starts(slot.saturating_add(1)).since(now);
         let (ceiling, free) = self.free(ceilings, at);
         let remaining = free.saturating_sub(presence.withheld(ceiling, at));
         let proxies = presence.live(now);

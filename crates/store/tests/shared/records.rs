@@ -92,7 +92,9 @@ async fn use_of_24_hours_adds_up_exactly() {
     std::thread::scope(|scope| {
         for account in [&first, &first, &second, &second] {
             scope.spawn(|| {
-                (0..10_000).for_each(|_| account.gate.charge(Cost::requests(1), Sender::Client, now()))
+                for _ in 0..10_000 {
+                    account.gate.charge(Cost::requests(1), Sender::Client, now());
+                }
             });
         }
     });
