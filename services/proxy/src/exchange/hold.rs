@@ -55,32 +55,7 @@ pub(super) async fn hold(
         Ok(complete) => complete,
         Err(error) => return Outcome::Broken(error),
     };
-    let judgement = holding.verdict(ask, status, complete);
-    let declared = head.headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
-    let decoded_on = if keep_decoded { holding.decoder } else { None };
-    let (rest, length) = if complete {
-        rest.finish();
-        (None, Some(holding.bytes as u64))
-    } else {
-        let declared = declared.filter(|_| !keep_decoded);
-        (Some(rest.streaming(decoded_on)), declared)
-    };
-    Outcome::Answered(Box::new(Answer {
-        status,
-        content_type: head.headers.get(CONTENT_TYPE).cloned(),
-        coding: coding.filter(|_| !keep_decoded).cloned(),
-        held: holding.chunks,
-        held_bytes: holding.bytes,
-        rest,
-        length,
-        judgement,
-        batch: ask.batch,
-        items: if ask.batch || ask.whole || judgement.verdict != Verdict::Ok {
-            holding.stream.items().to_vec()
-        } else {
-            Vec::new()
-        },
-    }))
+    Outcome::Answered(Box::new(holding.answer(ask, status, complete, rest)))
 }
 
 fn undecodable(error: &std::io::Error) -> String {
@@ -156,6 +131,36 @@ impl Holding<'_> {
         if !chunk.is_empty() {
             self.bytes += chunk.len();
             self.chunks.push_back(chunk);
+        }
+    }
+
+    /// What was held, with the rest to follow it.
+    fn answer(mut self, ask: &Ask<'_>, status: StatusCode, complete: bool, rest: Rest) -> Answer {
+        let judgement = self.verdict(ask, status, complete);
+        let headers = self.head.headers;
+        let declared = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
+        let coding =
+            headers.get(CONTENT_ENCODING).filter(|coding| !is_identity(coding) && !self.keep_decoded);
+        let items = ask.batch || ask.whole || judgement.verdict != Verdict::Ok;
+        let items = if items { self.stream.items().to_vec() } else { Vec::new() };
+        let (rest, length) = if complete {
+            rest.finish();
+            (None, Some(self.bytes as u64))
+        } else {
+            let decoder = if self.keep_decoded { self.decoder } else { None };
+            (Some(rest.streaming(decoder)), declared.filter(|_| !self.keep_decoded))
+        };
+        Answer {
+            status,
+            content_type: headers.get(CONTENT_TYPE).cloned(),
+            coding: coding.cloned(),
+            held: self.chunks,
+            held_bytes: self.bytes,
+            rest,
+            length,
+            judgement,
+            batch: ask.batch,
+            items,
         }
     }
 
