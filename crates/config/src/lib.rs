@@ -22,7 +22,7 @@ pub use fleet::{
     Capacity, ChainConfig, EndpointConfig, FleetConfig, LearningConfig, LearningMode, RecoveryConfig, Role,
     parse_fleet,
 };
-pub use load::{Config, load, load_settings, read_file, reload_fleet};
+pub use load::{Config, load, load_method_costs, load_settings, read_file, reload_fleet};
 pub use method_costs::MethodCosts;
 pub use options::Options;
 pub use reference::{FIELDS, Field, FieldKind, schema};

@@ -161,7 +161,9 @@ fn unreadable_files(settings: &Settings) -> Vec<Finding> {
     named.filter_map(|(name, path)| Some(unreadable(name, path, &read_file(path).err()?))).collect()
 }
 
-fn load_method_costs(settings: &Settings) -> (MethodCosts, Vec<Finding>) {
+/// Reads the method costs, now or again; what is wrong stands in the findings, and an error among them means that the
+/// costs in use must stay.
+pub fn load_method_costs(settings: &Settings) -> (MethodCosts, Vec<Finding>) {
     let Some(path) = &settings.method_costs_file else { return (MethodCosts::builtin(), Vec::new()) };
     match read_file(path) {
         Ok(text) => MethodCosts::parse(&text, &path.display().to_string()),

@@ -10,8 +10,7 @@ use crate::net::{Budget, Dealer};
 use crate::worker::{Order, Phase};
 use crate::{pages, select};
 use arc_swap::ArcSwap;
-use config::{MethodCosts, Settings};
-use detect::Rules;
+use config::Settings;
 use health::Readiness;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
@@ -26,8 +25,6 @@ const HELD: usize = 64 << 20;
 pub(crate) struct App {
     pub(crate) settings: Settings,
     pub(crate) fleet: ArcSwap<Fleet>,
-    pub(crate) rules: Rules,
-    pub(crate) costs: MethodCosts,
     pub(crate) selection: select::Policy,
     pub(crate) cors: Cors,
     pub(crate) memory: Memory,
@@ -51,7 +48,7 @@ pub(crate) struct App {
 
 impl App {
     pub(crate) fn new(config: Configured, workers: Vec<Dealer>) -> App {
-        let Configured { settings, fleet, rules, costs, memory, valkey } = config;
+        let Configured { settings, fleet, memory, valkey } = config;
         let selection = select::Policy {
             selection: settings.selection,
             throttling: settings.capacity_throttling_enabled,
@@ -60,8 +57,6 @@ impl App {
         App {
             cors: Cors::new(&settings),
             fleet: ArcSwap::from_pointee(fleet),
-            rules,
-            costs,
             selection,
             memory,
             valkey,
@@ -136,8 +131,6 @@ impl App {
 pub(crate) struct Configured {
     pub(crate) settings: Settings,
     pub(crate) fleet: Fleet,
-    pub(crate) rules: Rules,
-    pub(crate) costs: MethodCosts,
     pub(crate) memory: Memory,
     pub(crate) valkey: Option<Valkey>,
 }

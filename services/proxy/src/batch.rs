@@ -177,7 +177,7 @@ impl Batch<'_> {
 
     fn cost(&self, open: &[usize]) -> Cost {
         let calls = open.iter().filter_map(|at| self.items[*at].as_ref().ok());
-        let units = calls.map(|call| self.request.worker.app.costs.cost(call.method(self.body))).sum();
+        let units = calls.map(|call| self.request.chain.tables.costs.cost(call.method(self.body))).sum();
         Cost { requests: u32::try_from(open.len()).unwrap_or(u32::MAX), units }
     }
 

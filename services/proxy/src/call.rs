@@ -50,7 +50,7 @@ pub(crate) async fn serve(
         codings: if whole { Codings::IDENTITY } else { request.codings },
         whole,
     };
-    let cost = Cost { requests: 1, units: request.worker.app.costs.cost(method) };
+    let cost = Cost { requests: 1, units: request.chain.tables.costs.cost(method) };
     let outcome = search(request, &mut hunt, &ask, cost, call, body).await;
     (outcome, Served { by: hunt.last, attempts: hunt.asked })
 }

@@ -67,7 +67,7 @@ pub(crate) fn run() -> ExitCode {
 fn classified(options: &Options, env: &Env) -> ExitCode {
     let (settings, findings) = config::load_settings(options, env);
     print_findings(&findings);
-    let rules = match crate::start::rules(&settings) {
+    let rules = match crate::tables::rules(&settings) {
         Ok(rules) => rules,
         Err(finding) => {
             print_findings(&[finding]);

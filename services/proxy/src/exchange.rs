@@ -8,8 +8,8 @@ mod rest;
 pub(crate) use rest::Rest;
 
 use crate::fleet::Endpoint;
+use crate::request::Request;
 use crate::upstream::{Codings, Failure, Pools};
-use crate::worker::Worker;
 use bytes::Bytes;
 use detect::{Head, Item, Judgement, Protocol};
 use http::{HeaderValue, StatusCode};
@@ -76,20 +76,26 @@ impl Answer {
 
 /// Asks one endpoint and waits until the verdict is certain, or until `limit`.
 pub(crate) async fn attempt(
-    worker: &Worker,
+    request: &Request<'_>,
     endpoint: &Endpoint,
     ask: &Ask<'_>,
     now: u64,
     limit: Instant,
 ) -> Outcome {
     let guard = endpoint.state.enter(now);
-    match tokio::time::timeout_at(limit.into(), exchange(worker, endpoint, ask, guard)).await {
+    match tokio::time::timeout_at(limit.into(), exchange(request, endpoint, ask, guard)).await {
         Ok(outcome) => outcome,
         Err(_) => Outcome::TimedOut,
     }
 }
 
-async fn exchange(worker: &Worker, endpoint: &Endpoint, ask: &Ask<'_>, guard: crate::fleet::Mark) -> Outcome {
+async fn exchange(
+    request: &Request<'_>,
+    endpoint: &Endpoint,
+    ask: &Ask<'_>,
+    guard: crate::fleet::Mark,
+) -> Outcome {
+    let worker = request.worker;
     let Some(target) = &endpoint.http else {
         return Outcome::Unreachable("no HTTP URL".into());
     };
@@ -109,7 +115,7 @@ async fn exchange(worker: &Worker, endpoint: &Endpoint, ask: &Ask<'_>, guard: cr
         ..Head::new(Protocol::Http, &head.headers, crate::clock::unix_ms())
     };
     let rest = Rest::new(body, connection, guard, worker.app.settings.proxy_timeout_per_try);
-    hold::hold(worker, &seen, head.status, ask, rest).await
+    hold::hold(worker, &request.chain.tables.rules, &seen, head.status, ask, rest).await
 }
 
 /// A probe's exchange: the head and the decoded body, at most `most` bytes. The caller sets the time limit.

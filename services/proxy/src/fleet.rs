@@ -9,8 +9,10 @@ pub(crate) use build::{PROBE_TIMEOUT, build};
 pub(crate) use methods::{Methods, Refusal, Stored};
 pub(crate) use state::{EndpointState, Mark};
 
+use crate::tables::Tables;
 use crate::upstream::Target;
 use config::Role;
+use detect::RuleId;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering::Relaxed};
@@ -19,6 +21,8 @@ use store::{Account, Park};
 /// All chains that are served.
 #[derive(Default)]
 pub(crate) struct Fleet {
+    /// None before anything was loaded.
+    tables: Option<Arc<Tables>>,
     chains: HashMap<Box<str>, Arc<Chain>>,
 }
 
@@ -27,6 +31,7 @@ pub(crate) struct Chain {
     pub(crate) name: Arc<str>,
     /// Unique in the process and kept over reloads: where worker-local counters stand.
     pub(crate) number: u32,
+    pub(crate) tables: Arc<Tables>,
     /// In the order of the file.
     pub(crate) endpoints: Vec<Endpoint>,
     /// Endpoints by role, in the order in which roles are used.
@@ -90,6 +95,16 @@ pub(crate) struct Endpoint {
 }
 
 impl Fleet {
+    /// The name of a rule by its id and the generation of its table.
+    pub(crate) fn rule_name(&self, rule: RuleId, generation: u32) -> String {
+        let tables = self.tables.as_ref().filter(|tables| tables.generation == generation);
+        tables.map_or_else(|| "of earlier rules".to_owned(), |tables| tables.rules.name(rule).to_owned())
+    }
+
+    pub(crate) fn tables(&self) -> Option<&Arc<Tables>> {
+        self.tables.as_ref()
+    }
+
     pub(crate) fn chain(&self, name: &str) -> Option<&Arc<Chain>> {
         self.chains.get(name)
     }

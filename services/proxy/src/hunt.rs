@@ -233,7 +233,7 @@ impl<'a> Hunt<'a> {
         self.asked += 1;
         self.last = Some(picked.index);
         self.public_attempts += u32::from(endpoint.role == Role::Public);
-        let outcome = attempt(request.worker, endpoint, ask, sent_at, request.attempt_limit(begun)).await;
+        let outcome = attempt(request, endpoint, ask, sent_at, request.attempt_limit(begun)).await;
         let ended = self.told(endpoint, &outcome, begun);
         let note = Attempt {
             index: picked.index,

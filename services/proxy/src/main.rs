@@ -29,6 +29,7 @@ mod select;
 mod fleet;
 mod health_checks;
 mod reload;
+mod tables;
 mod upstream;
 
 mod clock;

@@ -1,11 +1,14 @@
-//! Follows the endpoints file: on a change, or on SIGHUP, a new fleet for new requests. A bad file changes nothing.
+//! Follows the endpoints file, the detection rules and the method costs: on a change, or on SIGHUP, a new fleet for
+//! new requests. A bad file changes nothing.
 
 use crate::app::App;
 use crate::fleet;
 use crate::metrics;
+use crate::tables::Tables;
 use ::metrics::{counter, gauge};
 use config::{Env, Finding};
 use notify::{RecursiveMode, Watcher};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,8 +24,9 @@ const LOOK: Duration = Duration::from_secs(10);
 pub(crate) async fn run(app: Arc<App>, env: Env) {
     let Ok(mut hangup) = signal(SignalKind::hangup()) else { return };
     let (changed, mut changes) = mpsc::channel(1);
-    let _watcher = watch(&app.settings.config_file, changed);
-    let mut text = read(&app.settings.config_file);
+    let files: Vec<PathBuf> = followed(&app.settings);
+    let _watcher = watch(&files, changed);
+    let mut texts = read(&files);
     let mut look = tokio::time::interval(LOOK);
     gauge!(metrics::RELOAD_OK).set(1.0);
     loop {
@@ -35,35 +39,42 @@ pub(crate) async fn run(app: Arc<App>, env: Env) {
             }
             _ = look.tick() => false,
         };
-        let now = read(&app.settings.config_file);
-        if asked || now != text {
-            text = now;
+        let now = read(&files);
+        if asked || now != texts {
+            texts = now;
             reload(&app, &env);
         }
     }
 }
 
-fn read(path: &Path) -> Option<String> {
-    config::read_file(path).ok()
+/// The endpoints file and what extends our own tables.
+fn followed(settings: &config::Settings) -> Vec<PathBuf> {
+    let tables = Tables::files(settings).map(Path::to_path_buf);
+    std::iter::once(settings.config_file.clone()).chain(tables).collect()
 }
 
-/// Watches the folder: a file that is replaced is another file. Without a watcher the file is looked at now and
+fn read(files: &[PathBuf]) -> Vec<Option<String>> {
+    files.iter().map(|file| config::read_file(file).ok()).collect()
+}
+
+fn folder(file: &Path) -> &Path {
+    file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Watches the folders: a file that is replaced is another file. Without a watcher the files are looked at now and
 /// then.
-fn watch(file: &Path, changed: mpsc::Sender<()>) -> Option<notify::RecommendedWatcher> {
-    let folder: PathBuf = match file.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder.into(),
-        _ => ".".into(),
-    };
+fn watch(files: &[PathBuf], changed: mpsc::Sender<()>) -> Option<notify::RecommendedWatcher> {
+    let folders: BTreeSet<&Path> = files.iter().map(|file| folder(file)).collect();
     // A full queue says already what this would say.
     let told = move |_: notify::Result<notify::Event>| changed.try_send(()).unwrap_or(());
     let watching = notify::recommended_watcher(told).and_then(|mut watcher| {
-        watcher.watch(&folder, RecursiveMode::NonRecursive)?;
+        folders.iter().try_for_each(|folder| watcher.watch(folder, RecursiveMode::NonRecursive))?;
         Ok(watcher)
     });
     match watching {
         Ok(watcher) => Some(watcher),
         Err(error) => {
-            tracing::warn!(%error, folder = %folder.display(), "cannot watch for changes; looking every 10 s");
+            tracing::warn!(%error, ?folders, "cannot watch for changes; looking every 10 s");
             None
         }
     }
@@ -72,7 +83,9 @@ fn watch(file: &Path, changed: mpsc::Sender<()>) -> Option<notify::RecommendedWa
 fn reload(app: &App, env: &Env) {
     let outcome = config::reload_fleet(&app.settings, env).and_then(|(config, warnings)| {
         let before = app.fleet.load_full();
-        let built = fleet::build(&config, &app.settings, &app.memory, &before, crate::clock::unix_ms());
+        let tables = Tables::load(&app.settings)?;
+        let built =
+            fleet::build(&config, tables, &app.settings, &app.memory, &before, crate::clock::unix_ms());
         built
             .map(|fleet| (fleet, warnings))
             .map_err(|error| vec![Finding::error("endpoints file", error.to_string())])

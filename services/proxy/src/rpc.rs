@@ -109,6 +109,7 @@ impl Visit<'_> {
         metrics.answered(self.chain, status, took);
         if let Some(mut story) = self.story.take() {
             story.chain = Some(Arc::clone(&self.chain.name));
+            story.rules = self.chain.tables.generation;
             story.status = status;
             story.took = took;
             self.worker.stories.borrow_mut().finish(story);

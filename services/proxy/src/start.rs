@@ -3,8 +3,9 @@
 use crate::app::{self, Bound, Configured};
 use crate::cli::{BAD_CONFIGURATION, print_findings};
 use crate::fleet::{self, Fleet};
+use crate::tables::{self, Tables};
 use anyhow::Context;
-use config::{Config, Env, Finding, LogFormat, Options, Settings, StoreBackend};
+use config::{Config, Env, LogFormat, Options, Settings, StoreBackend};
 use detect::Rules;
 use std::process::ExitCode;
 use store::{Memory, Target, Valkey};
@@ -21,7 +22,7 @@ pub(crate) fn serve(options: Options, env: Env, strict: bool, bound: Option<fn(&
     };
     logs::init(config.settings.log_level.as_str(), config.settings.log_format == LogFormat::Json);
     config.warnings.iter().for_each(|finding| tracing::warn!(%finding, "configuration"));
-    let rules = match rules(&config.settings) {
+    let rules = match tables::rules(&config.settings) {
         Ok(rules) => rules,
         Err(finding) => {
             print_findings(&[finding]);
@@ -37,15 +38,6 @@ pub(crate) fn serve(options: Options, env: Env, strict: bool, bound: Option<fn(&
     }
 }
 
-/// Our own detection rules, after those of `RULES_FILE`.
-pub(crate) fn rules(settings: &Settings) -> Result<Rules, Finding> {
-    let Some(file) = &settings.rules_file else { return Ok(Rules::builtin()) };
-    let name = file.display().to_string();
-    let text =
-        config::read_file(file).map_err(|error| Finding::error("RULES_FILE", format!("{name}: {error}")))?;
-    Rules::with_user(&text, &name).map_err(|error| Finding::error("RULES_FILE", error.to_string()))
-}
-
 fn run(config: Config, rules: Rules, env: Env, bound: Option<fn(&Bound)>) -> anyhow::Result<()> {
     let Config { settings, fleet, method_costs, .. } = config;
     not_served_yet(&settings);
@@ -54,7 +46,14 @@ fn run(config: Config, rules: Rules, env: Env, bound: Option<fn(&Bound)>) -> any
     let valkey = valkey(&settings)?;
     let memory = valkey.as_ref().map_or_else(Memory::default, |valkey| Memory::shared(valkey.sharing()));
     let before = Fleet::default();
-    let built = fleet::build(&fleet, &settings, &memory, &before, crate::clock::unix_ms())?;
+    let built = fleet::build(
+        &fleet,
+        Tables::new(rules, method_costs),
+        &settings,
+        &memory,
+        &before,
+        crate::clock::unix_ms(),
+    )?;
     for chain in built.chains() {
         let endpoints: Vec<&str> = chain.endpoints.iter().map(|endpoint| &*endpoint.id).collect();
         tracing::info!(chain = %chain.name, endpoints = endpoints.join(", "), "serving");
@@ -66,12 +65,7 @@ fn run(config: Config, rules: Rules, env: Env, bound: Option<fn(&Bound)>) -> any
     if let Some(tell) = bound {
         tell(&sockets);
     }
-    app::run(
-        Configured { settings, fleet: built, rules, costs: method_costs, memory, valkey },
-        sockets,
-        env,
-        registry,
-    )
+    app::run(Configured { settings, fleet: built, memory, valkey }, sockets, env, registry)
 }
 
 /// The shared store, if the settings name one. It connects later: a store that is away keeps nobody from serving.

@@ -63,6 +63,8 @@ pub(crate) enum What {
 pub(crate) struct Record {
     pub(crate) id: RequestId,
     pub(crate) chain: Option<Arc<str>>,
+    /// The generation of the detection rules that judged its answers.
+    pub(crate) rules: u32,
     /// The method, or how many calls a batch had.
     pub(crate) asked: String,
     /// Unix milliseconds.
@@ -122,6 +124,7 @@ impl Record {
         Record {
             id,
             chain: None,
+            rules: 0,
             asked: String::new(),
             started: 0,
             steps: Vec::new(),

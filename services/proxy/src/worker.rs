@@ -7,7 +7,7 @@ use crate::front::Front;
 use crate::metrics::Metrics;
 use crate::net::LocalExecutor;
 use crate::upstream::{Connector, Pools};
-use crate::why::{RequestId, Ring, Story, tell};
+use crate::why::{Record, RequestId, Ring, Story, tell};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use rand::SeedableRng;
@@ -120,7 +120,7 @@ impl Worker {
                 _ = fold.tick() => self.tidy(),
             }
         }
-        self.metrics.fold(&self.app.rules);
+        self.metrics.fold(&self.app.fleet.load());
     }
 
     fn carry_out(self: &Rc<Worker>, order: Order, phase: &watch::Receiver<Phase>) {
@@ -135,11 +135,12 @@ impl Worker {
                 }
             },
             // A scraper that went away misses nothing: what was folded is in the registry.
-            Order::Fold(reply) => drop(reply.send(self.metrics.fold(&self.app.rules))),
+            Order::Fold(reply) => drop(reply.send(self.metrics.fold(&self.app.fleet.load()))),
             Order::Tell(id, reply) => {
                 let stories = self.stories.borrow();
-                let story =
-                    stories.find(id).map(|record| tell(record, |rule| self.app.rules.name(rule).to_owned()));
+                let fleet = self.app.fleet.load();
+                let named = |record: &Record| tell(record, |rule| fleet.rule_name(rule, record.rules));
+                let story = stories.find(id).map(named);
                 drop(reply.send(story));
             }
             Order::Stop => {}
@@ -147,7 +148,7 @@ impl Worker {
     }
 
     fn tidy(&self) {
-        self.metrics.fold(&self.app.rules);
+        self.metrics.fold(&self.app.fleet.load());
         let fleet = self.fleet();
         let kept: std::collections::HashSet<u32> =
             fleet.endpoints().map(|(_, endpoint)| endpoint.number).collect();

@@ -9,7 +9,7 @@ pub(super) fn check(options: Options, env: &Env) -> ExitCode {
         Ok(config) => config,
         Err(findings) => return refuse(&findings),
     };
-    if let Err(finding) = crate::start::rules(&config.settings) {
+    if let Err(finding) = crate::tables::rules(&config.settings) {
         return refuse(&[finding]);
     }
     print_findings(&config.warnings);

@@ -5,7 +5,7 @@ use super::{Answer, Ask, Outcome, Rest};
 use crate::decode::{Decoder, SLICE};
 use crate::worker::Worker;
 use bytes::Bytes;
-use detect::{Detail, Head, Judgement, Stream, Verdict};
+use detect::{Detail, Head, Judgement, Rules, Stream, Verdict};
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderValue, StatusCode};
 use std::collections::VecDeque;
@@ -15,6 +15,7 @@ const ENOUGH: usize = 64 * 1024;
 
 struct Holding<'a> {
     worker: &'a Worker,
+    rules: &'a Rules,
     head: &'a Head<'a>,
     stream: Stream,
     /// Decodes for the judge, and for the client when it did not offer this coding.
@@ -28,6 +29,7 @@ struct Holding<'a> {
 /// Reads the answer until it can be judged.
 pub(super) async fn hold(
     worker: &Worker,
+    rules: &Rules,
     head: &Head<'_>,
     status: StatusCode,
     ask: &Ask<'_>,
@@ -43,8 +45,9 @@ pub(super) async fn hold(
     let keep_decoded = decoder.is_some() && (!offered || ask.whole || ask.batch);
     let mut holding = Holding {
         worker,
+        rules,
         head,
-        stream: worker.app.rules.stream(),
+        stream: rules.stream(),
         decoder,
         keep_decoded,
         certain: None,
@@ -123,7 +126,7 @@ impl Holding<'_> {
     }
 
     fn judge(&mut self, plain: &[u8]) {
-        let judged = self.stream.push(&self.worker.app.rules, self.head, plain);
+        let judged = self.stream.push(self.rules, self.head, plain);
         self.certain = self.certain.or(judged);
     }
 
@@ -167,20 +170,17 @@ impl Holding<'_> {
     /// The judgement of what was read. Past the bounds a 2xx counts as a success that was not scanned.
     fn verdict(&mut self, ask: &Ask<'_>, status: StatusCode, complete: bool) -> Judgement {
         if ask.notification && status.is_success() {
-            return Judgement {
-                verdict: Verdict::Ok,
-                ..self.stream.finish(&self.worker.app.rules, self.head)
-            };
+            return Judgement { verdict: Verdict::Ok, ..self.stream.finish(self.rules, self.head) };
         }
         match (self.certain, complete) {
             (Some(judgement), false) => judgement,
-            (_, true) => self.stream.finish(&self.worker.app.rules, self.head),
+            (_, true) => self.stream.finish(self.rules, self.head),
             (None, false) if status.is_success() => Judgement {
                 verdict: Verdict::Ok,
                 detail: Detail::Undecided,
-                ..self.stream.finish(&self.worker.app.rules, self.head)
+                ..self.stream.finish(self.rules, self.head)
             },
-            (None, false) => self.stream.finish(&self.worker.app.rules, self.head),
+            (None, false) => self.stream.finish(self.rules, self.head),
         }
     }
 }

@@ -3,6 +3,7 @@
 
 use super::{Chain, Endpoint, EndpointState, Fleet, Head, Methods, Tier};
 use crate::route::filter;
+use crate::tables::Tables;
 use crate::upstream::{BadTarget, Target};
 use config::{EndpointConfig, FleetConfig, Role, Settings};
 use health::Rules;
@@ -25,16 +26,18 @@ pub(crate) struct BuildError {
 /// How a probe may take at most.
 pub(crate) const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Builds the fleet of `config`; `before` lends the state of endpoints that stay.
+/// Builds the fleet of `config` with these tables; `before` lends the state of endpoints that stay.
 pub(crate) fn build(
     config: &FleetConfig,
+    tables: Tables,
     settings: &Settings,
     memory: &Memory,
     before: &Fleet,
     now: u64,
 ) -> Result<Fleet, BuildError> {
-    let mut fleet = Fleet::default();
-    let builder = Builder { settings, memory, before, now, rules: rules(settings) };
+    let tables = Arc::new(tables);
+    let mut fleet = Fleet { tables: Some(Arc::clone(&tables)), ..Fleet::default() };
+    let builder = Builder { settings, memory, before, now, rules: rules(settings), tables };
     for (name, chain) in &config.chains {
         let usable: Vec<&EndpointConfig> =
             chain.endpoints.iter().filter(|endpoint| endpoint.disabled.is_none()).collect();
@@ -66,6 +69,7 @@ struct Builder<'a> {
     before: &'a Fleet,
     now: u64,
     rules: Rules,
+    tables: Arc<Tables>,
 }
 
 impl Builder<'_> {
@@ -78,6 +82,7 @@ impl Builder<'_> {
         Ok(Chain {
             name: name.into(),
             number: old.map_or_else(next_number, |chain| chain.number),
+            tables: Arc::clone(&self.tables),
             tiers: tiers(&endpoints, self.settings.public_first),
             endpoints,
             head: old.map_or_else(Arc::<Head>::default, |chain| Arc::clone(&chain.head)),

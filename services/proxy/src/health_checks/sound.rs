@@ -7,7 +7,7 @@ use crate::exchange::unjudged;
 use crate::fleet::{Endpoint, PROBE_TIMEOUT};
 use crate::upstream::{Connector, Heard, Pools, ask_over_socket};
 use bytes::Bytes;
-use detect::{Head, Judgement, Protocol, Verdict};
+use detect::{Head, Judgement, Protocol, Rules, Verdict};
 use health::{Answer, Call, Limited, Measured, Said, measure};
 use http::HeaderMap;
 use ledger::{Cost, Sender as Whose};
@@ -61,31 +61,43 @@ impl Line {
     async fn take(self: Rc<Line>, job: Job) {
         let fleet = self.app.fleet.load_full();
         let found = fleet.endpoints().find(|(_, endpoint)| endpoint.number == job.target.endpoint);
-        if let Some((_, endpoint)) = found {
-            let measured = self.both_calls(endpoint, job.target.protocol, job.sync).await;
+        if let Some((chain, endpoint)) = found {
+            let probe =
+                Probe { line: &self, rules: &chain.tables.rules, endpoint, protocol: job.target.protocol };
+            let measured = probe.both_calls(job.sync).await;
             // Whoever asked may have given up.
             let _ = job.reply.send(measured);
         }
         let kept = |number| fleet.endpoints().any(|(_, endpoint)| endpoint.number == number);
         self.pools.tidy(std::time::Instant::now(), kept);
     }
+}
 
-    async fn both_calls(&self, endpoint: &Endpoint, protocol: super::Protocol, sync: bool) -> Measured {
-        let (said, body) = self.one_call(endpoint, protocol, Call::BlockNumber).await;
+/// One probe of one endpoint.
+struct Probe<'a> {
+    line: &'a Line,
+    rules: &'a Rules,
+    endpoint: &'a Endpoint,
+    protocol: super::Protocol,
+}
+
+impl Probe<'_> {
+    async fn both_calls(&self, sync: bool) -> Measured {
+        let (said, body) = self.one_call(Call::BlockNumber).await;
         let block = Answer { said, body: &body };
         if !sync || said != Said::Answered {
             return measure(block, None);
         }
-        let (said, body) = self.one_call(endpoint, protocol, Call::Syncing).await;
+        let (said, body) = self.one_call(Call::Syncing).await;
         measure(block, Some(Answer { said, body: &body }))
     }
 
-    async fn one_call(&self, endpoint: &Endpoint, protocol: super::Protocol, call: Call) -> (Said, Bytes) {
-        endpoint.account.gate.charge(Cost::requests(1), Whose::Probe, crate::clock::unix_ms());
+    async fn one_call(&self, call: Call) -> (Said, Bytes) {
+        self.endpoint.account.gate.charge(Cost::requests(1), Whose::Probe, crate::clock::unix_ms());
         let exchange = async {
-            match protocol {
-                super::Protocol::Http => self.over_http(endpoint, call).await,
-                super::Protocol::Ws => self.over_socket(endpoint, call).await,
+            match self.protocol {
+                super::Protocol::Http => self.over_http(call).await,
+                super::Protocol::Ws => self.over_socket(call).await,
             }
         };
         match tokio::time::timeout(PROBE_TIMEOUT, exchange).await {
@@ -94,26 +106,26 @@ impl Line {
         }
     }
 
-    async fn over_http(&self, endpoint: &Endpoint, call: Call) -> Result<(Said, Bytes), String> {
-        let (head, body) = unjudged(&self.pools, endpoint, call.body(1).into(), MOST).await?;
+    async fn over_http(&self, call: Call) -> Result<(Said, Bytes), String> {
+        let (head, body) = unjudged(&self.line.pools, self.endpoint, call.body(1).into(), MOST).await?;
         let status = Some(head.status.as_u16());
-        let seen = Head { status, ..seen(endpoint, Protocol::Http, call, &head.headers) };
-        Ok((said(&self.app.rules.judge(&seen, &body)), body))
+        let seen = Head { status, ..seen(self.endpoint, Protocol::Http, call, &head.headers) };
+        Ok((said(&self.rules.judge(&seen, &body)), body))
     }
 
-    async fn over_socket(&self, endpoint: &Endpoint, call: Call) -> Result<(Said, Bytes), String> {
-        let Some(target) = &endpoint.ws else { return Err("no WebSocket URL".into()) };
+    async fn over_socket(&self, call: Call) -> Result<(Said, Bytes), String> {
+        let Some(target) = &self.endpoint.ws else { return Err("no WebSocket URL".into()) };
         let none = HeaderMap::new();
-        let seen = seen(endpoint, Protocol::Ws, call, &none);
-        Ok(match ask_over_socket(&self.connector, target, call.body(1)).await? {
-            Heard::Message(body) => (said(&self.app.rules.judge(&seen, &body)), body),
+        let seen = seen(self.endpoint, Protocol::Ws, call, &none);
+        Ok(match ask_over_socket(&self.line.connector, target, call.body(1)).await? {
+            Heard::Message(body) => (said(&self.rules.judge(&seen, &body)), body),
             Heard::Refused { status, headers, body } => {
                 let seen = Head { status: Some(status), headers: &headers, ..seen };
-                (said(&self.app.rules.judge(&seen, &body)), Bytes::new())
+                (said(&self.rules.judge(&seen, &body)), Bytes::new())
             }
             Heard::Closed { code, reason } => {
                 let seen = Head { ws_close: Some((code, &reason)), ..seen };
-                (said(&self.app.rules.judge(&seen, b"")), Bytes::new())
+                (said(&self.rules.judge(&seen, b"")), Bytes::new())
             }
         })
     }

@@ -7,7 +7,7 @@ use super::names::{
 };
 use super::{ChainCounts, EndpointCounts, Metrics};
 use crate::fleet::{Endpoint, Fleet};
-use detect::{Rules, Verdict};
+use detect::Verdict;
 use ledger::CeilingKind;
 use metrics::{Label, counter, gauge, histogram};
 use std::sync::Arc;
@@ -16,11 +16,12 @@ use telemetry::local::{Count, Durations};
 
 impl Metrics {
     /// Adds what was counted to the registry and starts anew. Returns the requests in flight.
-    pub(crate) fn fold(&self, rules: &Rules) -> i64 {
+    pub(crate) fn fold(&self, fleet: &Fleet) -> i64 {
         self.chains.borrow().iter().flatten().for_each(|counts| fold_chain(counts));
         self.endpoints.borrow().iter().flatten().for_each(|counts| fold_endpoint(counts));
         for (rule, count) in self.rules.borrow().iter().flatten() {
-            add(count, RULE_HITS, || vec![label("rule", rules.name(*rule))]);
+            let name = || fleet.tables().map_or("unknown", |tables| tables.rules.name(*rule));
+            add(count, RULE_HITS, || vec![label("rule", name())]);
         }
         self.in_flight.get()
     }

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::fleet::{Fleet, build};
+use crate::tables::Tables;
 use config::{Env, Settings, parse_fleet};
 use proptest::prelude::*;
 use rand::SeedableRng;
@@ -18,7 +19,9 @@ fn fleet(endpoints: &str, settings: &Settings) -> Arc<Chain> {
     let none = |_: &std::path::Path| Err(std::io::ErrorKind::NotFound.into());
     let (config, findings) = parse_fleet(&text, &Env::default(), &none);
     assert!(findings.iter().all(|finding| !finding.is_error()), "{findings:?}");
-    let fleet = build(&config, settings, &Memory::default(), &Fleet::default(), NOW).expect("a good fleet");
+    let tables = Tables::new(detect::Rules::builtin(), config::MethodCosts::builtin());
+    let fleet =
+        build(&config, tables, settings, &Memory::default(), &Fleet::default(), NOW).expect("a good fleet");
     Arc::clone(fleet.chain("main").expect("the chain"))
 }
 
