@@ -305,7 +305,8 @@ impl Lease {
         let period = self.plan.period_ms();
         let ends = state.calendar.filter(|calendar| now < calendar.late);
         if let Some(calendar) = ends {
-            let soon = now.plus((period / 10).clamp(MARGIN_MS, 1000)) >= calendar.early;
+            let ahead = (period / 10).clamp(MARGIN_MS, 1000).max(state.way_ms * 2).min(period.div_ceil(2));
+            let soon = now.plus(ahead) >= calendar.early;
             if soon {
                 return state.coming.is_none().then_some(Which::Coming);
             }

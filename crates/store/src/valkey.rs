@@ -19,6 +19,7 @@ pub use target::{BadSetting, Target};
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use fred::types::Value;
@@ -48,6 +49,8 @@ const BREATH: Duration = Duration::from_millis(20);
 const WHOLE: Duration = Duration::from_secs(5);
 /// A wall clock that moved against the monotonic one by more than this has made a step.
 const STEP_MS: u64 = 20;
+/// Reading both clocks takes no longer, unless the thread was interrupted.
+const READ: Duration = Duration::from_millis(5);
 /// Who probes a parked account has this long, or somebody else may.
 const PROBER_MS: u64 = 15_000;
 /// Saying goodbye as a whole takes no longer.
@@ -65,6 +68,8 @@ pub struct Valkey {
     stirred: Notify,
     passes: watch::Sender<u64>,
     filled: Arc<Notify>,
+    /// The process ends: what is returned must not be asked for again.
+    leaving: AtomicBool,
 }
 
 /// Something that can be parked.
@@ -105,6 +110,7 @@ impl Valkey {
             stirred: Notify::new(),
             passes: watch::Sender::new(0),
             filled,
+            leaving: AtomicBool::new(false),
         })
     }
 
@@ -177,6 +183,7 @@ impl Valkey {
 
     /// Tells what was not told yet, returns tokens, and says goodbye. Nobody must dispatch any more.
     pub async fn goodbye(&self, memory: &Memory) {
+        self.leaving.store(true, Relaxed);
         if !self.is_up() {
             return;
         }
@@ -214,6 +221,10 @@ impl Valkey {
         let _ = timeout(subject::LIMIT, passed).await;
     }
 
+    fn is_leaving(&self) -> bool {
+        self.leaving.load(Relaxed)
+    }
+
     async fn refill_leases(&self, memory: &Memory) {
         let mut steps = StepWatch::new(self.clock);
         let mut turns = self.ground.link.turns();
@@ -245,7 +256,7 @@ impl Valkey {
         for lease in leases {
             if up { lease.back(now) } else { lease.cut_off(now) }
         }
-        up && !leases.is_empty() && self.refill.ask(account, &self.keys)
+        up && !leases.is_empty() && !self.is_leaving() && self.refill.ask(account, &self.keys)
     }
 
     async fn keep_in_step(&self, memory: &Memory, mut heard: mpsc::Receiver<()>, changed: impl Fn()) {
@@ -259,7 +270,7 @@ impl Valkey {
                 Some(()) = heard.recv() => {}
                 Ok(()) = turns.changed() => whole_at = None,
             }
-            if self.is_up() {
+            if self.is_up() && !self.is_leaving() {
                 let whole = whole_at.is_none_or(|at| at.elapsed() >= WHOLE);
                 if whole {
                     whole_at = Some(Instant::now());
@@ -331,7 +342,11 @@ impl StepWatch {
 
     /// Whether the clock made a step since this was last asked.
     fn stepped(&mut self) -> bool {
-        let (wall, monotonic) = ((self.clock)(), Instant::now());
+        let (began, wall, monotonic) = (Instant::now(), (self.clock)(), Instant::now());
+        if monotonic - began > READ {
+            // Interrupted between the two: nothing can be told.
+            return false;
+        }
         let passed = u64::try_from((monotonic - self.monotonic).as_millis()).unwrap_or(u64::MAX);
         let stepped = wall.abs_diff(self.wall.saturating_add(passed)) > STEP_MS;
         (self.wall, self.monotonic) = (wall, monotonic);

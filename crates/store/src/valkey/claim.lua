@@ -1,5 +1,5 @@
 -- Takes a lease, or prolongs one's own. KEYS: the lease. ARGV: holder, its life in ms.
-local held = redis.call('GET', KEYS[1])
+local held = call('GET', KEYS[1])
 if held and held ~= ARGV[1] then return 0 end
-redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
 return 1

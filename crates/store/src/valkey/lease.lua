@@ -19,22 +19,22 @@ end
 
 -- Who is there, and what is kept back for those who are silent.
 local live, silent = 1, {}
-local heard = redis.call('HGETALL', replicas)
+local heard = call('HGETALL', replicas)
 for i = 1, #heard, 2 do
   if heard[i] ~= holder then
     local at, believes = string.match(heard[i + 1], '^(%d+):(%d+)$')
     if at == nil then return redis.error_reply('FOREIGN ' .. replicas) end
     local ago = now - tonumber(at)
     if ago >= GONE then
-      redis.call('HDEL', replicas, heard[i])
+      call('HDEL', replicas, heard[i])
     else
       live = live + 1
       silent[#silent + 1] = { at = tonumber(at), believes = math.max(tonumber(believes), 1) }
     end
   end
 end
-redis.call('HSET', replicas, holder, string.format('%.0f:%.0f', now, math.max(math.min(knows or live, live), 1)))
-redis.call('PEXPIRE', replicas, 2 * GONE)
+call('HSET', replicas, holder, string.format('%.0f:%.0f', now, math.max(math.min(knows or live, live), 1)))
+call('PEXPIRE', replicas, 2 * GONE)
 
 local function withheld(amount, at)
   local sum = 0
@@ -46,8 +46,8 @@ local function withheld(amount, at)
 end
 
 -- The running window; its number never goes back.
-local held = redis.call('HMGET', entry, 'window', 'taken', 'ahead', 'limit')
-if held[1] == false and redis.call('EXISTS', entry) == 1 then return redis.error_reply('FOREIGN ' .. entry) end
+local held = call('HMGET', entry, 'window', 'taken', 'ahead', 'limit')
+if held[1] == false and call('EXISTS', entry) == 1 then return redis.error_reply('FOREIGN ' .. entry) end
 local window, taken, ahead = tonumber(held[1] or 0), tonumber(held[2] or 0), tonumber(held[3] or 0)
 local whole = math.min(limit, tonumber(held[4] or limit))
 local number = math.floor(now / period)
@@ -75,12 +75,12 @@ charge(of, tokens)
 
 local field = 'to:' .. holder
 if tokens > 0 then
-  local last, granted, returned = string.match(redis.call('HGET', entry, field) or '', '^(%d+):(%d+):(%d+)$')
+  local last, granted, returned = string.match(call('HGET', entry, field) or '', '^(%d+):(%d+):(%d+)$')
   if tonumber(last) ~= of then granted = 0 end
-  redis.call('HSET', entry, field,
+  call('HSET', entry, field,
     string.format('%.0f:%.0f:%.0f', of, tonumber(granted or 0) + tokens, tonumber(returned or 0)))
 end
-redis.call('HSET', entry, 'window', string.format('%.0f', window), 'taken', string.format('%.0f', taken),
+call('HSET', entry, 'window', string.format('%.0f', window), 'taken', string.format('%.0f', taken),
   'ahead', string.format('%.0f', ahead), 'limit', string.format('%.0f', whole))
-redis.call('PEXPIRE', entry, 2 * period + 60000)
+call('PEXPIRE', entry, 2 * period + 60000)
 return { tokens, of, starts, math.max((of + 1) * period - now, 0), remaining - tokens, live }

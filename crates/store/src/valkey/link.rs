@@ -57,6 +57,8 @@ pub(crate) struct Link {
     /// Counts connections, so that an old one's failure does not end a new one.
     made: AtomicU64,
     misses: AtomicU32,
+    /// The newest connection that broke.
+    broke: AtomicU64,
     broken: Notify,
 }
 
@@ -72,6 +74,7 @@ impl Link {
             up: watch::Sender::new(false),
             made: AtomicU64::new(0),
             misses: AtomicU32::new(0),
+            broke: AtomicU64::new(0),
             broken: Notify::new(),
         }
     }
@@ -123,7 +126,7 @@ impl Link {
             Failure::TimedOut => self.misses.fetch_add(1, Relaxed) + 1 >= MISSES,
             Failure::Refused(why) => cannot_serve(why) && self.misses.fetch_add(1, Relaxed) + 1 >= MISSES,
         };
-        if ends && self.made.load(Relaxed) == made {
+        if ends && self.broke.fetch_max(made, Relaxed) < made {
             tracing::debug!(%failure, "giving up a connection to valkey");
             self.broken.notify_one();
         }
@@ -151,7 +154,9 @@ impl Link {
         self.misses.store(0, Relaxed);
         *self.client() = Some((made, client.clone()));
         self.up.send_replace(true);
-        self.broken.notified().await;
+        while self.broke.load(Relaxed) < made {
+            self.broken.notified().await;
+        }
         *self.client() = None;
         self.up.send_replace(false);
         close(client, task).await;

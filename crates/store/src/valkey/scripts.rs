@@ -24,12 +24,12 @@ impl Scripts {
     pub(crate) fn new() -> Scripts {
         let script = |source: &'static str| Script { source, sha: sha1_hash(source) };
         Scripts {
-            lease: script(include_str!("lease.lua")),
-            give_back: script(include_str!("return.lua")),
-            sync: script(include_str!("sync.lua")),
-            swap: script(include_str!("swap.lua")),
-            claim: script(include_str!("claim.lua")),
-            release: script(include_str!("release.lua")),
+            lease: script(concat!(include_str!("call.lua"), include_str!("lease.lua"))),
+            give_back: script(concat!(include_str!("call.lua"), include_str!("return.lua"))),
+            sync: script(concat!(include_str!("call.lua"), include_str!("sync.lua"))),
+            swap: script(concat!(include_str!("call.lua"), include_str!("swap.lua"))),
+            claim: script(concat!(include_str!("call.lua"), include_str!("claim.lua"))),
+            release: script(concat!(include_str!("call.lua"), include_str!("release.lua"))),
         }
     }
 }

@@ -8,30 +8,30 @@ local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local live = 0
 if ARGV[2] == '1' then
   live = 1
-  local heard = redis.call('HGETALL', KEYS[3])
+  local heard = call('HGETALL', KEYS[3])
   for i = 1, #heard, 2 do
     if heard[i] ~= holder then
       local at = string.match(heard[i + 1], '^(%d+):%d+$')
       if at == nil then return redis.error_reply('FOREIGN ' .. KEYS[3]) end
-      if now - tonumber(at) >= GONE then redis.call('HDEL', KEYS[3], heard[i]) else live = live + 1 end
+      if now - tonumber(at) >= GONE then call('HDEL', KEYS[3], heard[i]) else live = live + 1 end
     end
   end
-  redis.call('HSET', KEYS[3], holder, string.format('%.0f:%.0f', now, math.max(math.min(knows or live, live), 1)))
-  redis.call('PEXPIRE', KEYS[3], 2 * GONE)
+  call('HSET', KEYS[3], holder, string.format('%.0f:%.0f', now, math.max(math.min(knows or live, live), 1)))
+  call('PEXPIRE', KEYS[3], 2 * GONE)
 end
 if ARGV[4] ~= '' then
-  redis.call('HSET', KEYS[4], holder, ARGV[4])
-  redis.call('PEXPIRE', KEYS[4], DAY)
+  call('HSET', KEYS[4], holder, ARGV[4])
+  call('PEXPIRE', KEYS[4], DAY)
 end
 local hours = {}
 if ARGV[5] == '1' then
-  local told = redis.call('HGETALL', KEYS[4])
+  local told = call('HGETALL', KEYS[4])
   local oldest = math.floor(now / 3600000) - 24
   for i = 1, #told, 2 do
     local newest = tonumber(string.match(told[i + 1], '^(%d+):') or '')
     if newest == nil then return redis.error_reply('FOREIGN ' .. KEYS[4]) end
-    if newest < oldest then redis.call('HDEL', KEYS[4], told[i])
+    if newest < oldest then call('HDEL', KEYS[4], told[i])
     elseif told[i] ~= holder then hours[#hours + 1] = told[i + 1] end
   end
 end
-return { now, live, redis.call('GET', KEYS[1]) or '', redis.call('GET', KEYS[2]) or '', hours }
+return { now, live, call('GET', KEYS[1]) or '', call('GET', KEYS[2]) or '', hours }

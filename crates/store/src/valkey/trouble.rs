@@ -10,7 +10,8 @@ impl Trouble {
     /// `key` holds what is not ours, or what this release cannot read.
     pub(crate) fn of_key(&self, key: &str, why: &str) {
         // A script that met a foreign value names its key itself.
-        let key = why.strip_prefix("FOREIGN ").unwrap_or(key);
+        let named = why.split_once("FOREIGN ").and_then(|(_, rest)| rest.split_whitespace().next());
+        let key = named.unwrap_or(key);
         if self.known().insert(key.to_owned()) {
             tracing::error!(key, why, "cannot use a key in valkey: left as it is, and not shared");
         }
