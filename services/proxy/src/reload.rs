@@ -83,7 +83,7 @@ fn watch(files: &[PathBuf], changed: mpsc::Sender<()>) -> Option<notify::Recomme
 fn reload(app: &App, env: &Env) {
     let outcome = config::reload_fleet(&app.settings, env).and_then(|(config, warnings)| {
         let before = app.fleet.load_full();
-        let tables = Tables::load(&app.settings)?;
+        let tables = Arc::new(Tables::load(&app.settings)?);
         let built =
             fleet::build(&config, tables, &app.settings, &app.memory, &before, crate::clock::unix_ms());
         built

@@ -8,6 +8,7 @@ use anyhow::Context;
 use config::{Config, Env, LogFormat, Options, Settings, StoreBackend};
 use detect::Rules;
 use std::process::ExitCode;
+use std::sync::Arc;
 use store::{Memory, Target, Valkey};
 use telemetry::{logs, registry::Registry};
 
@@ -48,7 +49,7 @@ fn run(config: Config, rules: Rules, env: Env, bound: Option<fn(&Bound)>) -> any
     let before = Fleet::default();
     let built = fleet::build(
         &fleet,
-        Tables::new(rules, method_costs),
+        Arc::new(Tables::new(rules, method_costs)),
         &settings,
         &memory,
         &before,

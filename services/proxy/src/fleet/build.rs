@@ -29,13 +29,12 @@ pub(crate) const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Builds the fleet of `config` with these tables; `before` lends the state of endpoints that stay.
 pub(crate) fn build(
     config: &FleetConfig,
-    tables: Tables,
+    tables: Arc<Tables>,
     settings: &Settings,
     memory: &Memory,
     before: &Fleet,
     now: u64,
 ) -> Result<Fleet, BuildError> {
-    let tables = Arc::new(tables);
     let mut fleet = Fleet { tables: Some(Arc::clone(&tables)), ..Fleet::default() };
     let builder = Builder { settings, memory, before, now, rules: rules(settings), tables };
     for (name, chain) in &config.chains {

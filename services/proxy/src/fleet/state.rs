@@ -68,7 +68,8 @@ impl EndpointState {
             hit_at: AtomicU64::new(0),
             block: AtomicU64::new(0),
             key_suspect: AtomicBool::new(false),
-            away: AtomicBool::new(false),
+            // A newcomer starts level with its tier, as who comes back does.
+            away: AtomicBool::new(true),
             last_verdict: AtomicU8::new(u8::MAX),
             latency: AtomicU32::new(0),
         };

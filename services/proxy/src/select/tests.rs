@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 use recovery::{Hit, Kind};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 use store::Memory;
 
@@ -19,7 +19,9 @@ fn fleet(endpoints: &str, settings: &Settings) -> Arc<Chain> {
     let none = |_: &std::path::Path| Err(std::io::ErrorKind::NotFound.into());
     let (config, findings) = parse_fleet(&text, &Env::default(), &none);
     assert!(findings.iter().all(|finding| !finding.is_error()), "{findings:?}");
-    let tables = Tables::new(detect::Rules::builtin(), config::MethodCosts::builtin());
+    static TABLES: LazyLock<Arc<Tables>> =
+        LazyLock::new(|| Arc::new(Tables::new(detect::Rules::builtin(), config::MethodCosts::builtin())));
+    let tables = Arc::clone(&TABLES);
     let fleet =
         build(&config, tables, settings, &Memory::default(), &Fleet::default(), NOW).expect("a good fleet");
     Arc::clone(fleet.chain("main").expect("the chain"))
