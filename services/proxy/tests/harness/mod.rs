@@ -8,12 +8,15 @@ mod world;
 pub(crate) use client::{Client, Reply, call, calls, right};
 pub(crate) use command::run;
 pub(crate) use proxy::Proxy;
-pub(crate) use world::{Builder, World};
+pub(crate) use world::{Builder, World, entry};
 
 use std::time::Duration;
 
 /// Longer than anything here may take.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How often something is looked at that cannot be waited for.
+pub(crate) const GLANCE: Duration = Duration::from_millis(5);
 
 /// Waits for what must come. A test that hangs tells nothing.
 pub(crate) async fn soon<T>(awaited: impl Future<Output = T>) -> T {

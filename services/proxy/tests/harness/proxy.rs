@@ -13,10 +13,16 @@ use serde_json::Value;
 use tokio::sync::oneshot;
 
 use super::command::wait;
-use super::soon;
+use super::{GLANCE, soon};
 
-/// How much of a process's log is kept for a failure.
-const LOG_LINES: usize = 200;
+/// The name of the endpoints file in a process's folder.
+pub(super) const ENDPOINTS: &str = "endpoints.json";
+
+/// How much of a process's log is kept.
+const LOG_LINES: usize = 50_000;
+
+/// How much of it is printed after a failure.
+const LOG_END: usize = 200;
 
 /// A `headgate-proxy` process. Dropped, it is killed; after a failure its log is printed.
 pub(crate) struct Proxy {
@@ -55,6 +61,36 @@ impl Proxy {
         proxy.address = local(&told["addr"]);
         proxy.metrics = local(&told["metrics_addr"]);
         proxy
+    }
+
+    /// Starts a process that reads this endpoints file. Whether anything is ready is left to who asks.
+    pub(crate) async fn before(file: &Value, env: &[(&str, &str)]) -> Self {
+        let dir = fresh_dir();
+        let path = dir.join(ENDPOINTS);
+        fs::write(&path, file.to_string()).expect("a file");
+        let own = env.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        let named = ("CONFIG_FILE".to_owned(), path.display().to_string());
+        Self::start(dir, &[], &own.chain([named]).collect::<Vec<_>>()).await
+    }
+
+    /// The endpoints file of a process that was started with one of ours.
+    pub(crate) fn file(&self) -> PathBuf {
+        self.dir.join(ENDPOINTS)
+    }
+
+    /// What the process has logged, as far as it is kept.
+    pub(crate) fn log(&self) -> String {
+        self.log.lock().expect("no panic").make_contiguous().join("\n")
+    }
+
+    /// Waits until the log has this text so often.
+    pub(crate) async fn logged(&self, text: &str, times: usize) {
+        let told = async {
+            while self.log().matches(text).count() < times {
+                tokio::time::sleep(GLANCE).await;
+            }
+        };
+        soon(told).await;
     }
 
     /// Sends a signal by its name.
@@ -96,7 +132,11 @@ impl Drop for Proxy {
         let _ = self.child.kill();
         let _ = self.child.wait();
         if std::thread::panicking() {
-            let log = self.log.lock().map(|mut lines| lines.make_contiguous().join("\n")).unwrap_or_default();
+            let last = |lines: &VecDeque<String>| {
+                let skipped = lines.len().saturating_sub(LOG_END);
+                lines.iter().skip(skipped).cloned().collect::<Vec<_>>().join("\n")
+            };
+            let log = self.log.lock().map(|lines| last(&lines)).unwrap_or_default();
             eprintln!("--- end of the proxy's log\n{log}\n---");
         }
         let _ = fs::remove_dir_all(&self.dir);

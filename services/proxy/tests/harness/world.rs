@@ -3,20 +3,16 @@
 use std::fs;
 use std::ops::Index;
 use std::sync::Arc;
-use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 use simulator::{Behaviour, Chain, Provider, Script};
 
 use super::client::Client;
-use super::proxy::{Proxy, fresh_dir};
-use super::soon;
+use super::proxy::{ENDPOINTS, Proxy, fresh_dir};
+use super::{GLANCE, soon};
 
 /// What the proxy asks of its own accord.
 const PROBES: [&str; 2] = ["eth_blockNumber", "eth_syncing"];
-
-/// How often something is looked at that cannot be waited for.
-const GLANCE: Duration = Duration::from_millis(2);
 
 /// A world to be: endpoints of the chain `main`, in order.
 pub(crate) struct Builder {
@@ -126,7 +122,7 @@ impl Builder {
             behaviours.push(behaviour);
         }
         let dir = fresh_dir();
-        let path = dir.join("endpoints.json");
+        let path = dir.join(ENDPOINTS);
         fs::write(&path, json!({"main": file}).to_string()).expect("a file");
         let mut env = self.env;
         env.push(("CONFIG_FILE".to_owned(), path.display().to_string()));
@@ -156,7 +152,8 @@ async fn ready(client: &Client, providers: &[(String, Provider)]) {
     }
 }
 
-fn entry(provider: &Provider, fields: &Value) -> Value {
+/// An entry of the endpoints file.
+pub(crate) fn entry(provider: &Provider, fields: &Value) -> Value {
     let mut entry =
         json!({"provider": "simulated", "role": "primary", "type": "full", "http_url": provider.url()});
     for (name, value) in fields.as_object().into_iter().flatten() {

@@ -1,0 +1,9 @@
+//! What the issues' lists promise one by one: reloads, start at scale, every recorded limit, TLS, learning, and the
+//! predecessor's faults that must not come back. The real binary in front of scripted providers.
+
+#[allow(dead_code, unused_imports, reason = "each test binary uses its part of the harness")]
+#[path = "../harness/mod.rs"]
+mod harness;
+
+mod collection;
+mod reload;
