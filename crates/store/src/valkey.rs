@@ -188,7 +188,7 @@ impl Valkey {
             return;
         }
         let farewell = async {
-            self.pass(&mut HashMap::new(), memory, Depth::Records).await;
+            self.pass(&mut HashMap::new(), memory, Depth::Usual).await;
             for account in memory.accounts() {
                 self.refill.give_back(&account, &self.keys.account(&account.name)).await;
             }
@@ -264,18 +264,20 @@ impl Valkey {
         let mut turns = self.ground.link.turns();
         let mut whole_at: Option<Instant> = None;
         loop {
-            tokio::select! {
-                () = sleep(SYNC) => {}
-                () = self.stirred.notified() => {}
-                Some(()) = heard.recv() => {}
-                Ok(()) = turns.changed() => whole_at = None,
-            }
+            let mut depth = tokio::select! {
+                () = sleep(SYNC) => Depth::Usual,
+                () = self.stirred.notified() => Depth::Usual,
+                Some(()) = heard.recv() => Depth::Records,
+                Ok(()) = turns.changed() => Depth::Whole,
+            };
             if self.is_up() && !self.is_leaving() {
-                let whole = whole_at.is_none_or(|at| at.elapsed() >= WHOLE);
-                if whole {
+                if whole_at.is_none_or(|at| at.elapsed() >= WHOLE) {
+                    depth = Depth::Whole;
+                }
+                if depth == Depth::Whole {
                     whole_at = Some(Instant::now());
                 }
-                if self.pass(&mut subjects, memory, if whole { Depth::Whole } else { Depth::Records }).await {
+                if self.pass(&mut subjects, memory, depth).await {
                     changed();
                 }
             }
@@ -292,8 +294,7 @@ impl Valkey {
             subjects.entry(of.clone()).or_insert_with(|| Subject::new(of.clone()));
         }
         let now = (self.clock)();
-        // An address that is not parked, as far as is known, is looked at with the whole.
-        let looked_at = handles.iter().filter(|(_, handle)| depth == Depth::Whole || handle.is_of_interest());
+        let looked_at = handles.iter().filter(|(_, handle)| depth != Depth::Usual || handle.is_of_interest());
         let syncs: Vec<_> = looked_at
             .filter_map(|(of, handle)| Some(subjects.get(of)?.sync(&self.ground, handle, depth, now)))
             .collect();

@@ -51,9 +51,12 @@ pub(crate) enum Handle {
     Address(Arc<Park>),
 }
 
-/// What a subject is asked to read, apart from its records.
+/// How much is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Depth {
+    /// The records of accounts, and of addresses that are parked as far as is known.
+    Usual,
+    /// All records: others said that something changed.
     Records,
     /// The 24-hour use of others as well.
     Whole,

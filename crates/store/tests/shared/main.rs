@@ -5,3 +5,4 @@ mod records;
 mod replica;
 mod server;
 mod tokens;
+mod topology;

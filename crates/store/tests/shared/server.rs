@@ -18,8 +18,14 @@ pub(crate) struct Server {
 impl Server {
     /// Starts one with these arguments besides the usual.
     pub(crate) fn start(args: &[&str]) -> Server {
+        let memory_only = ["--save", "", "--appendonly", "no", "--repl-diskless-load", "swapdb"];
+        Server::start_with(None, &[&memory_only, args].concat())
+    }
+
+    /// Starts one with these arguments alone, and a configuration file that it may write to.
+    pub(crate) fn start_with(config: Option<&str>, args: &[&str]) -> Server {
         let port = free_port();
-        let args: Vec<String> = args.iter().map(|arg| (*arg).to_owned()).collect();
+        let args: Vec<String> = config.iter().chain(args).map(|arg| (*arg).to_owned()).collect();
         let child = spawn(port, &args);
         Server { port, args, child }
     }
@@ -73,8 +79,8 @@ pub(crate) fn free_port() -> u16 {
 
 fn spawn(port: u16, args: &[String]) -> Child {
     let child = Command::new("valkey-server")
-        .args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"])
         .args(args)
+        .args(["--port", &port.to_string(), "--bind", "127.0.0.1"])
         .current_dir(std::env::temp_dir())
         .stdin(Stdio::null())
         .stdout(Stdio::null())
@@ -90,7 +96,7 @@ fn spawn(port: u16, args: &[String]) -> Child {
     child
 }
 
-fn ask(port: u16, words: &[&str]) -> Option<String> {
+pub(crate) fn ask(port: u16, words: &[&str]) -> Option<String> {
     let mut stream = TcpStream::connect(SocketAddr::from((Ipv4Addr::LOCALHOST, port))).ok()?;
     stream.set_read_timeout(Some(PATIENCE)).ok()?;
     let mut request = format!("*{}\r\n", words.len());
