@@ -9,11 +9,14 @@ use http::{HeaderMap, HeaderValue};
 
 /// What a browser's script may read beside the body.
 const EXPOSED: &str = "Retry-After, X-Request-Id";
+/// The same under `EXPOSE_ROUTING`.
+const EXPOSED_WITH_ROUTING: &str = "Retry-After, X-Headgate-Attempts, X-Headgate-Endpoint, X-Request-Id";
 
 pub(crate) struct Cors {
     headers: Option<HeaderValue>,
     methods: Option<HeaderValue>,
     origin: Option<HeaderValue>,
+    exposed: HeaderValue,
 }
 
 impl Cors {
@@ -24,6 +27,11 @@ impl Cors {
             headers: value(&settings.cors_headers),
             methods: value(&settings.cors_methods),
             origin: value(&settings.cors_origin),
+            exposed: HeaderValue::from_static(if settings.expose_routing {
+                EXPOSED_WITH_ROUTING
+            } else {
+                EXPOSED
+            }),
         }
     }
 
@@ -36,6 +44,6 @@ impl Cors {
         set(ACCESS_CONTROL_ALLOW_HEADERS, &self.headers);
         set(ACCESS_CONTROL_ALLOW_METHODS, &self.methods);
         set(ACCESS_CONTROL_ALLOW_ORIGIN, &self.origin);
-        headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static(EXPOSED));
+        headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, self.exposed.clone());
     }
 }

@@ -3,6 +3,7 @@
 
 mod build;
 mod methods;
+mod parking;
 mod state;
 
 pub(crate) use build::{PROBE_TIMEOUT, build};

@@ -15,7 +15,7 @@ use health::{
 };
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
-use recovery::{Hit, Kind};
+use recovery::Kind;
 use sound::Sounder;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -186,10 +186,9 @@ impl Checks {
     }
 
     /// A key that was refused on a client's call and again on a probe is not asked with for a while.
-    fn refused_key(&self, endpoint: &Endpoint, now: u64) {
+    fn refused_key(&self, chain: &Chain, endpoint: &Endpoint, now: u64) {
         if endpoint.state.key_is_suspect() {
-            let hit = Hit { now, hint: None, kind: Kind::Auth, window_ms: 60_000 };
-            endpoint.account.park.hit(&hit, rand::random());
+            endpoint.park(chain, Kind::Auth, None, now, rand::random());
             self.app.wake_health();
         }
     }
@@ -204,12 +203,14 @@ impl Checks {
     ) -> Standing {
         let now = crate::clock::unix_ms();
         if let Some(limited) = measured.limited {
-            let hit = Hit { now, hint: limited.hint, kind: limited.kind, window_ms: 60_000 };
-            endpoint.account.park.hit(&hit, rand::random());
+            endpoint.park(chain, limited.kind, limited.hint, now, rand::random());
+            let kind = if matches!(limited.kind, Kind::Quota { .. }) { "quota" } else { "burst" };
+            let (chain, endpoint) = (chain.name.to_string(), endpoint.id.to_string());
+            counter!(metrics::HITS, "chain" => chain, "endpoint" => endpoint, "kind" => kind).increment(1);
             self.app.wake_health();
         }
         if measured.auth {
-            self.refused_key(endpoint, now);
+            self.refused_key(chain, endpoint, now);
         }
         endpoint.state.settle_key_suspicion();
         if let Some(block) = measured.block {

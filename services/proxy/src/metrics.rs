@@ -6,7 +6,7 @@ mod fold;
 mod names;
 
 pub(crate) use fold::{gauges, of_store};
-pub(crate) use names::{CHECK_DURATION, CHECKS, RECOVERIES, RELOAD_OK, RELOADS, describe};
+pub(crate) use names::{CHECK_DURATION, CHECKS, HITS, RECOVERIES, RELOAD_OK, RELOADS, describe};
 
 use crate::app::App;
 use crate::fleet::{Chain, Endpoint};

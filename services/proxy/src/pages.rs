@@ -120,7 +120,9 @@ async fn chain_and_key(
 
 fn on_chain(pages: &Pages, chain: &str, method: &Method, headers: &HeaderMap) -> Response<Body> {
     if pages.app.fleet.load().chain(chain).is_none() {
-        return not_found();
+        let mut response = not_found();
+        pages.app.cors.insert(response.headers_mut());
+        return response;
     }
     let mut response = match *method {
         Method::OPTIONS => Response::new(Body::empty()),

@@ -9,8 +9,7 @@ use crate::retry::Ended;
 use detect::{Detail, Judgement, Scope, Verdict};
 use ledger::{Cost, Evidence};
 use rand::Rng;
-use recovery::{Hit, Kind};
-use store::Change;
+use recovery::Kind;
 
 /// How long a method that is limited by itself is kept away when the provider names no wait.
 const METHOD_LIMITED_MS: u64 = 1_000;
@@ -88,7 +87,10 @@ fn limited(request: &Request<'_>, attempt: &Attempt<'_>, judgement: &Judgement, 
             let until = now.saturating_add(wait.clamp(METHOD_LIMITED_MS, METHOD_LIMITED_MOST_MS));
             request.chain.methods.limited(endpoint.number, attempt.method, until, now);
         }
-        Scope::Address => park(request, endpoint, &endpoint.address, Kind::Address, judgement, now),
+        Scope::Address => {
+            request.worker.metrics.endpoint(request.chain, endpoint).hits[0].add(1);
+            park(request, endpoint, Kind::Address, judgement, now);
+        }
         Scope::Request | Scope::Sender | Scope::Method => {}
         Scope::Account | Scope::Endpoint => account_limited(request, attempt, judgement, now),
     }
@@ -110,38 +112,21 @@ fn account_limited(request: &Request<'_>, attempt: &Attempt<'_>, judgement: &Jud
         overflow: attempt.overflow,
     };
     if let Some(decrease) = endpoint.account.gate.refused(&evidence, now) {
-        tracing::info!(chain = %request.chain.name, endpoint = %endpoint.id, ?decrease, "ceiling lowered");
+        tracing::info!(
+            chain = %request.chain.name, endpoint = %endpoint.id, window_ms = decrease.window_ms,
+            from = decrease.from, to = decrease.to, "ceiling lowered"
+        );
         request.worker.metrics.endpoint(request.chain, endpoint).decreases.add(1);
     }
     if !attempt.overflow {
-        park(request, endpoint, &endpoint.account.park, kind, judgement, now);
+        park(request, endpoint, kind, judgement, now);
     }
 }
 
-fn park(
-    request: &Request<'_>,
-    endpoint: &Endpoint,
-    park: &store::Park,
-    kind: Kind,
-    judgement: &Judgement,
-    now: u64,
-) {
-    let hit = Hit { now, hint: judgement.wait, kind, window_ms: longest_window(endpoint, now) };
+fn park(request: &Request<'_>, endpoint: &Endpoint, kind: Kind, judgement: &Judgement, now: u64) {
     let jitter = request.worker.rng.borrow_mut().random();
-    if park.hit(&hit, jitter) == Change::Parked {
-        let record = park.record();
-        tracing::info!(
-            chain = %request.chain.name, endpoint = %endpoint.id, reason = record.reason.as_str(),
-            until_unix_ms = record.parked_until, "parked"
-        );
-        endpoint.state.leave();
-        request.worker.app.wake_health();
-    }
-}
-
-/// A hit this soon after an account's return goes on with the episode.
-fn longest_window(endpoint: &Endpoint, now: u64) -> u64 {
-    endpoint.account.gate.snapshot(now).iter().map(|ceiling| ceiling.window_ms).max().unwrap_or(60_000)
+    endpoint.park(request.chain, kind, judgement.wait, now, jitter);
+    request.worker.app.wake_health();
 }
 
 fn count(request: &Request<'_>, endpoint: &Endpoint, attempt: &Attempt<'_>, ended: &Ended) {

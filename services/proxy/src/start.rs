@@ -5,7 +5,9 @@ use crate::cli::{BAD_CONFIGURATION, print_findings};
 use crate::fleet::{self, Fleet};
 use crate::tables::{self, Tables};
 use anyhow::Context;
-use config::{Config, Env, LogFormat, Options, Settings, StoreBackend};
+use config::{
+    Config, Env, FlagsProvider, FleetConfig, LearningMode, LogFormat, Options, Settings, StoreBackend,
+};
 use detect::Rules;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -41,7 +43,7 @@ pub(crate) fn serve(options: Options, env: Env, strict: bool, bound: Option<fn(&
 
 fn run(config: Config, rules: Rules, env: Env, bound: Option<fn(&Bound)>) -> anyhow::Result<()> {
     let Config { settings, fleet, method_costs, .. } = config;
-    not_served_yet(&settings);
+    not_served_yet(&settings, &fleet);
     // Each connection is a descriptor; what the system allows is ours to use.
     let descriptors = rlimit::increase_nofile_limit(u64::MAX).unwrap_or(0);
     let valkey = valkey(&settings)?;
@@ -91,8 +93,23 @@ fn valkey(settings: &Settings) -> anyhow::Result<Option<Valkey>> {
 }
 
 /// Settings of features that are not there yet are said aloud: silence would look like success.
-fn not_served_yet(settings: &Settings) {
-    if settings.clients_file.is_some() {
-        tracing::warn!("CLIENTS_FILE: clients are not told apart yet, everybody may");
-    }
+fn not_served_yet(settings: &Settings, fleet: &FleetConfig) {
+    let given = [
+        (settings.clients_file.is_some(), "CLIENTS_FILE: clients are not told apart yet, everybody may"),
+        (settings.max_upstream_in_flight.is_some(), "MAX_UPSTREAM_IN_FLIGHT: attempts are not bounded yet"),
+        (settings.max_websockets.is_some(), "MAX_WEBSOCKETS: WebSockets are not served yet"),
+        (
+            settings.headgate_flags_provider != FlagsProvider::Static,
+            "HEADGATE_FLAGS_PROVIDER: there are no gates to tighten yet",
+        ),
+        (
+            fleet.endpoints().any(|(_, endpoint)| endpoint.learning.mode == LearningMode::Steady),
+            "capacity_learning.mode: steady is not there yet, ceilings are learned by aimd",
+        ),
+        (
+            fleet.endpoints().any(|(_, endpoint)| endpoint.disabled.is_none() && endpoint.http_url.is_none()),
+            "endpoints without http_url get no calls yet: WebSockets are not served",
+        ),
+    ];
+    given.iter().filter(|(given, _)| *given).for_each(|(_, what)| tracing::warn!("{what}"));
 }

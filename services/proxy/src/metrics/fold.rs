@@ -8,7 +8,7 @@ use super::names::{
 use super::{ChainCounts, EndpointCounts, Metrics};
 use crate::fleet::{Endpoint, Fleet};
 use detect::Verdict;
-use ledger::CeilingKind;
+use ledger::{CeilingKind, Unit};
 use metrics::{Label, counter, gauge, histogram};
 use std::sync::Arc;
 use store::{Op, Valkey};
@@ -124,9 +124,13 @@ fn of_endpoint(chain: &Arc<str>, endpoint: &Endpoint, now: u64) {
             CeilingKind::Static => "static",
             CeilingKind::Learned => "learned",
         };
+        let unit = match ceiling.unit {
+            Unit::Requests => "requests",
+            Unit::ComputeUnits => "compute_units",
+        };
         let window = label("window_seconds", &(ceiling.window_ms / 1000).to_string());
-        gauge!(CEILING, [who(), vec![label("kind", kind), window.clone()]].concat())
-            .set(ceiling.limit as f64);
-        gauge!(USAGE, [who(), vec![window]].concat()).set(ceiling.used as f64);
+        let of = || [who(), vec![window.clone(), label("unit", unit)]].concat();
+        gauge!(CEILING, [of(), vec![label("kind", kind)]].concat()).set(ceiling.limit as f64);
+        gauge!(USAGE, of()).set(ceiling.used as f64);
     }
 }

@@ -10,11 +10,15 @@ use rand::rngs::SmallRng;
 use recovery::{Hit, Kind};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
-use store::Memory;
+use store::{Memory, Sharing};
 
 const NOW: u64 = 1_800_000_000_000;
 
 fn fleet(endpoints: &str, settings: &Settings) -> Arc<Chain> {
+    fleet_in(&Memory::default(), endpoints, settings)
+}
+
+fn fleet_in(memory: &Memory, endpoints: &str, settings: &Settings) -> Arc<Chain> {
     let text = format!(r#"{{"main":{{{endpoints}}}}}"#);
     let none = |_: &std::path::Path| Err(std::io::ErrorKind::NotFound.into());
     let (config, findings) = parse_fleet(&text, &Env::default(), &none);
@@ -22,8 +26,7 @@ fn fleet(endpoints: &str, settings: &Settings) -> Arc<Chain> {
     static TABLES: LazyLock<Arc<Tables>> =
         LazyLock::new(|| Arc::new(Tables::new(detect::Rules::builtin(), config::MethodCosts::builtin())));
     let tables = Arc::clone(&TABLES);
-    let fleet =
-        build(&config, tables, settings, &Memory::default(), &Fleet::default(), NOW).expect("a good fleet");
+    let fleet = build(&config, tables, settings, memory, &Fleet::default(), NOW).expect("a good fleet");
     Arc::clone(fleet.chain("main").expect("the chain"))
 }
 
@@ -259,4 +262,30 @@ proptest! {
         }
         prop_assert_eq!(found, free);
     }
+}
+
+/// Kills: a tier left, or a request refused, because the first tokens of an account take a moment.
+#[test]
+fn tokens_under_way_are_waited_for_before_the_next_tier_is_asked() {
+    let memory = Memory::shared(Sharing { holder: ledger::Holder(1), assumed: 4 });
+    let capacity = r#","capacity":{"max_requests":10,"window_seconds":1}"#;
+    let leased = endpoint("l", "primary", capacity);
+    let choose = |others: &[String], may_wait: bool| {
+        let all = [&[leased.clone()], others].concat().join(",");
+        let chain = fleet_in(&memory, &all, &Settings::default());
+        let (tried, mut rng) = (Tried::default(), SmallRng::seed_from_u64(7));
+        match select(&chain, &Wish { may_wait, ..wish(&tried) }, &mut rng, |_, _| {}) {
+            Choice::Take { index, .. } => chain.at(index).id.to_string(),
+            Choice::Doubt => "wait".to_owned(),
+            Choice::Saturated(_) => "saturated".to_owned(),
+            Choice::Nobody => "nobody".to_owned(),
+        }
+    };
+    let (free, next) = (endpoint("f", "primary", ""), endpoint("n", "fallback", ""));
+    assert_eq!(choose(&[], true), "wait");
+    assert_eq!(choose(&[next.clone()], true), "wait");
+    assert_eq!(choose(&[next.clone()], false), "n");
+    assert_eq!(choose(&[], false), "saturated");
+    // Who has tokens comes first in the tier, and nobody waits.
+    assert_eq!(choose(&[free, next], true), "f");
 }

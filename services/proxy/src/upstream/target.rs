@@ -18,6 +18,8 @@ pub(crate) struct Target {
     origin_form: Uri,
     /// The whole URL, as HTTP/2 needs it.
     absolute: Uri,
+    /// The whole URL with a WebSocket's scheme: the handshake is refused without it.
+    socket: Uri,
     headers: HeaderMap,
 }
 
@@ -41,9 +43,11 @@ impl Target {
         };
         let path = url.path_and_query();
         let origin_form: Uri = path.expose().parse().map_err(http::Error::from)?;
-        let scheme = if tls { "https" } else { "http" };
-        let absolute =
-            Uri::builder().scheme(scheme).authority(&*place).path_and_query(path.expose()).build()?;
+        let whole = |scheme: &str| {
+            Uri::builder().scheme(scheme).authority(&*place).path_and_query(path.expose()).build()
+        };
+        let absolute = whole(if tls { "https" } else { "http" })?;
+        let socket = whole(if tls { "wss" } else { "ws" })?;
         let mut fixed = HeaderMap::with_capacity(4 + headers.len());
         fixed.insert(HOST, HeaderValue::from_str(&place).map_err(http::Error::from)?);
         fixed.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -54,7 +58,7 @@ impl Target {
             fixed.insert(name.clone(), secret_value(name, value)?);
         }
         let host = url.host().trim_matches(['[', ']']).into();
-        Ok(Target { tls, host, port: url.port(), origin_form, absolute, headers: fixed })
+        Ok(Target { tls, host, port: url.port(), origin_form, absolute, socket, headers: fixed })
     }
 
     /// The URL to connect to.
@@ -65,7 +69,7 @@ impl Target {
     /// The opening handshake of a WebSocket.
     pub(super) fn handshake(&self, key: &str) -> Request<()> {
         let mut request = Request::new(());
-        *request.uri_mut() = self.absolute.clone();
+        *request.uri_mut() = self.socket.clone();
         let headers = request.headers_mut();
         headers.clone_from(&self.headers);
         headers.remove(CONTENT_TYPE);
