@@ -6,4 +6,5 @@
 mod harness;
 
 mod collection;
+mod learning;
 mod reload;
