@@ -96,7 +96,7 @@ fn spawn(port: u16, args: &[String]) -> Child {
     child
 }
 
-pub(crate) fn ask(port: u16, words: &[&str]) -> Option<String> {
+fn ask(port: u16, words: &[&str]) -> Option<String> {
     let mut stream = TcpStream::connect(SocketAddr::from((Ipv4Addr::LOCALHOST, port))).ok()?;
     stream.set_read_timeout(Some(PATIENCE)).ok()?;
     let mut request = format!("*{}\r\n", words.len());

@@ -121,3 +121,26 @@ async fn the_store_is_asked_seldom_and_counted() {
     assert!(trips > 0.0 && trips < 300.0, "{trips} round trips for 3600 calls");
     assert_eq!(metric(&world.proxy, "headgate_store_degraded").await, Some(0.0));
 }
+
+/// Kills: tokens that a proxy takes with it when it is told to stop.
+#[tokio::test]
+async fn a_proxy_that_is_told_to_stop_returns_what_it_holds() {
+    let server = Server::start(&[]);
+    let capacity = json!({"capacity": {"max_requests": 300, "window_seconds": 3600}});
+    let world = sharing(&server)
+        .endpoint("a", Behaviour::Healthy, capacity)
+        .fallback("b", Behaviour::Healthy)
+        .start()
+        .await;
+    let before = hour();
+    let mut env = on(&server);
+    env.push(("SHUTDOWN_DELAY".to_owned(), "0".to_owned()));
+    let twin = Twin::of(&world, env).await;
+    twin.client.volley(1..50).await;
+    twin.proxy.signal("TERM");
+    assert_eq!(twin.proxy.ended().await, Some(0));
+    world.client.volley(1_000..1_400).await;
+    world.client.volley(2_001..2_010).await;
+    let first = world["a"].total() + world.asked_before("a");
+    assert!(first == 300 || hour() > before, "{first} calls");
+}
