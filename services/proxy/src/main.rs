@@ -1,44 +1,5 @@
-//! `headgate-proxy`: clients on one side, providers on the other.
-//!
-//! In reading order: the command line and the start; threads and sockets; one request from its head to its answer;
-//! the endpoints behind it; what operators see.
-
-mod cli;
-mod start;
-
-mod app;
-mod net;
-mod worker;
-
-mod batch;
-mod call;
-mod cors;
-mod decode;
-mod exchange;
-mod front;
-mod hunt;
-mod pages;
-mod record;
-mod reply;
-mod request;
-mod retry;
-mod route;
-mod rpc;
-mod select;
-
-mod fleet;
-mod health_checks;
-mod reload;
-mod tables;
-mod upstream;
-
-mod clock;
-mod metrics;
-mod operator;
-mod why;
+//! The program `headgate-proxy`.
 
 fn main() -> std::process::ExitCode {
-    // One TLS implementation for everything in the process; a second installation would be a bug of ours.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    cli::run()
+    headgate_proxy::run()
 }

@@ -3,6 +3,8 @@
 //! Reads the fleet and the accounts, changes nothing but the tokens it takes; chance comes from the caller.
 //! Tiers in the order of roles; in a tier the best few of the kept order, by health, then by use.
 
+#[doc(hidden)]
+pub mod benchmark;
 mod tried;
 
 pub(crate) use tried::Tried;

@@ -11,12 +11,16 @@ use detect::{Head, Judgement, Protocol, Rules, Verdict};
 use health::{Answer, Call, Limited, Measured, Said, measure};
 use http::HeaderMap;
 use ledger::{Cost, Sender as Whose};
+use std::collections::HashSet;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 
 /// The largest answer to a probe that is read.
 const MOST: usize = 64 * 1024;
+/// How often connections that are not needed any more are looked for.
+const TIDY: Duration = Duration::from_secs(1);
 
 pub(super) struct Job {
     target: Target,
@@ -45,8 +49,15 @@ impl Sounder {
 /// Answers jobs; their number is bounded by those who ask.
 pub(super) async fn answer(app: Arc<App>, connector: Connector, mut jobs: mpsc::UnboundedReceiver<Job>) {
     let line = Rc::new(Line { app, pools: Pools::new(connector.clone()), connector });
-    while let Some(job) = jobs.recv().await {
-        tokio::task::spawn_local(Rc::clone(&line).take(job));
+    let mut tidying = tokio::time::interval(TIDY);
+    loop {
+        tokio::select! {
+            job = jobs.recv() => match job {
+                Some(job) => drop(tokio::task::spawn_local(Rc::clone(&line).take(job))),
+                None => return,
+            },
+            _ = tidying.tick() => line.tidy(),
+        }
     }
 }
 
@@ -68,8 +79,13 @@ impl Line {
             // Whoever asked may have given up.
             let _ = job.reply.send(measured);
         }
-        let kept = |number| fleet.endpoints().any(|(_, endpoint)| endpoint.number == number);
-        self.pools.tidy(std::time::Instant::now(), kept);
+    }
+
+    /// Looks at every connection: too much to do after each probe.
+    fn tidy(&self) {
+        let fleet = self.app.fleet.load();
+        let kept: HashSet<u32> = fleet.endpoints().map(|(_, endpoint)| endpoint.number).collect();
+        self.pools.tidy(std::time::Instant::now(), |number| kept.contains(&number));
     }
 }
 
