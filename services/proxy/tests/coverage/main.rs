@@ -8,3 +8,6 @@ mod harness;
 mod collection;
 mod learning;
 mod reload;
+mod scale;
+mod tls;
+mod upstream;
