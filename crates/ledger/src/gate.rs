@@ -141,7 +141,7 @@ impl Gate {
             Ceilings::Fixed(fixed) => several::take(fixed, cost, now),
             Ceilings::Leased(leased) => several::take(leased, cost, now),
             Ceilings::Learned(_) if self.open() => Take::Granted(Ticket::free(cost)),
-            Ceilings::Learned(learned) => take_learned(learned, cost, now),
+            Ceilings::Learned(learned) => learned.take(cost, now),
         }
     }
 
@@ -230,12 +230,16 @@ impl Gate {
     pub fn room(&self, units: u32, now: u64) -> u64 {
         match &self.ceilings {
             Ceilings::None => u64::MAX,
-            Ceilings::Fixed(fixed) => {
-                fixed.iter().map(|f| parts(f.left(now), units, f.limit().unit)).min().unwrap_or(u64::MAX)
-            }
-            Ceilings::Leased(leased) => {
-                leased.iter().map(|l| parts(l.left(now), units, l.limit().unit)).min().unwrap_or(u64::MAX)
-            }
+            Ceilings::Fixed(fixed) => fixed
+                .iter()
+                .map(|f| several::parts(f.left(now), units, f.limit().unit))
+                .min()
+                .unwrap_or(u64::MAX),
+            Ceilings::Leased(leased) => leased
+                .iter()
+                .map(|l| several::parts(l.left(now), units, l.limit().unit))
+                .min()
+                .unwrap_or(u64::MAX),
             Ceilings::Learned(learned) => learned.left(now),
         }
     }
@@ -340,21 +344,5 @@ impl Gate {
 
     fn overflow_state(&self) -> MutexGuard<'_, Overflow> {
         self.overflow.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// How many requests of `units` compute units each `left` tokens of `unit` make.
-fn parts(left: u32, units: u32, unit: Unit) -> u64 {
-    left.checked_div(Cost { requests: 1, units }.of(unit)).map_or(u64::MAX, u64::from)
-}
-
-fn take_learned(learned: &Learned, cost: Cost, now: u64) -> Take {
-    let largest = learned.largest(now);
-    if u64::from(cost.requests) > largest {
-        return Take::TooBig { largest: largest as u32 };
-    }
-    match learned.admit(cost.requests, now) {
-        Some(room) => Take::Granted(Ticket { outstanding: Some(room), ..Ticket::free(cost) }),
-        None => Take::Dry { again_at: learned.when(cost.requests, now), kind: CeilingKind::Learned },
     }
 }

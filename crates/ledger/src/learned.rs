@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use aimd::{Decrease, Params, Record, Witness};
 
 use crate::ticket::Outstanding;
-use crate::{CeilingKind, CeilingView, Evidence, Slots, Unit};
+use crate::{CeilingKind, CeilingView, Cost, Evidence, Slots, Take, Ticket, Unit};
 
 /// A ceiling that is not known.
 const NONE: u64 = u64::MAX;
@@ -59,6 +59,18 @@ impl Learned {
         };
         learned.publish(&learned.record(), 0);
         learned
+    }
+
+    /// Room for `cost` as a ticket.
+    pub(crate) fn take(&self, cost: Cost, now: u64) -> Take {
+        let largest = self.largest(now);
+        if u64::from(cost.requests) > largest {
+            return Take::TooBig { largest: largest as u32 };
+        }
+        match self.admit(cost.requests, now) {
+            Some(room) => Take::Granted(Ticket { outstanding: Some(room), ..Ticket::free(cost) }),
+            None => Take::Dry { again_at: self.when(cost.requests, now), kind: CeilingKind::Learned },
+        }
     }
 
     /// Holds room for `n` requests under every span's ceiling, or for none.

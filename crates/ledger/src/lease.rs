@@ -9,12 +9,11 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use crate::calendar::{Calendar, MARGIN_MS};
 use crate::demand::Demand;
 use crate::presence::share;
 use crate::{Ask, Block, Grant, Holder, LocalMs, Plan, Spent, Which};
 
-/// Taken off the end of every block.
-const MARGIN_MS: u64 = 20;
 /// Cut off, a replica spends its share only in windows that begin this long after it closed its connection.
 const QUIET_MS: u64 = 3_000;
 /// Windows this long are shared by what was last known to remain.
@@ -79,14 +78,6 @@ struct Coming {
     ends: LocalMs,
 }
 
-/// When a window ends, on this replica's clock: not before `early`, not after `late`.
-#[derive(Debug, Clone, Copy)]
-struct Calendar {
-    window: u64,
-    early: LocalMs,
-    late: LocalMs,
-}
-
 /// What may be spent in `window`, cut off from the store.
 #[derive(Debug, Clone, Copy)]
 struct Alone {
@@ -127,7 +118,9 @@ impl Lease {
             return Taken::Yes(spent);
         }
         match (state.cut_off, state.dry_until.filter(|until| now < *until)) {
-            (Some(_), _) => Taken::Dry { again: state.next_window(&self.plan, now) },
+            (Some(_), _) => {
+                Taken::Dry { again: self.calendar(&state, now).next_window(self.plan.period_ms(), now) }
+            }
             (None, Some(again)) => Taken::Dry { again },
             (None, None) => Taken::Doubt,
         }
@@ -255,7 +248,7 @@ impl Lease {
         }
         let state = self.state();
         if state.cut_off.is_some() {
-            return state.next_window(&self.plan, now);
+            return self.calendar(&state, now).next_window(self.plan.period_ms(), now);
         }
         state.dry_until.filter(|until| now < *until).unwrap_or(now)
     }
@@ -279,10 +272,7 @@ impl Lease {
         if let Some(coming) = state.coming.take_if(|coming| now >= coming.starts) {
             state.dry_until = None;
             if let Some(calendar) = &mut state.calendar {
-                let ahead =
-                    coming.window.saturating_sub(calendar.window).saturating_mul(self.plan.period_ms());
-                (calendar.early, calendar.late) = (calendar.early.plus(ahead), calendar.late.plus(ahead));
-                calendar.window = calendar.window.max(coming.window);
+                calendar.turn(coming.window, self.plan.period_ms());
             }
             self.install(state, coming.window, coming.tokens, coming.ends);
         }
@@ -319,7 +309,10 @@ impl Lease {
     fn go_alone(&self, state: &mut State, now: LocalMs) {
         let Some(closed) = state.cut_off else { return };
         let proxies = state.proxies.unwrap_or(self.assumed);
-        let Some((window, starts, ends)) = state.window_at(&self.plan, now) else { return };
+        let Some((window, starts, ends)) = self.calendar(state, now).window_at(self.plan.period_ms(), now)
+        else {
+            return;
+        };
         let of_loss = starts < closed.plus(QUIET_MS);
         let long = self.plan.period_ms() >= LONG_MS;
         let amount = match (of_loss, long) {
@@ -343,35 +336,16 @@ impl Lease {
         self.install(state, window, given, ends);
     }
 
+    fn calendar(&self, state: &State, now: LocalMs) -> Calendar {
+        state.calendar.unwrap_or_else(|| Calendar::assumed(self.plan.period_ms(), now))
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl State {
-    /// The window that surely runs at `now`, with the bounds within which it surely runs.
-    fn window_at(&self, plan: &Plan, now: LocalMs) -> Option<(u64, LocalMs, LocalMs)> {
-        let period = plan.period_ms();
-        // Never told: our own clock's windows must do.
-        let calendar = self.calendar.unwrap_or_else(|| {
-            let window = now.0 / period;
-            let end = LocalMs((window + 1).saturating_mul(period));
-            Calendar { window, early: end, late: end }
-        });
-        let passed = now.since(calendar.late) / period + u64::from(now >= calendar.late);
-        let ahead = passed.saturating_mul(period);
-        let starts = calendar.late.plus(ahead).minus(period);
-        let ends = calendar.early.plus(ahead).minus(MARGIN_MS);
-        (now >= starts && now < ends).then_some((calendar.window + passed, starts, ends))
-    }
-
-    /// When the window after the running one opens.
-    fn next_window(&self, plan: &Plan, now: LocalMs) -> LocalMs {
-        let period = plan.period_ms();
-        let late = self.calendar.map_or(LocalMs((now.0 / period + 1) * period), |calendar| calendar.late);
-        if now < late { late } else { late.plus((now.since(late) / period + 1) * period) }
-    }
-
     /// All that was leased for `window` before the store was lost, spent or not.
     fn leased_for(&self, window: u64) -> u32 {
         let coming = self.coming.filter(|coming| coming.window == window).map_or(0, |coming| coming.tokens);

@@ -9,6 +9,7 @@
 //! where a bound must hold without clock agreement.
 
 mod block;
+mod calendar;
 mod demand;
 mod evidence;
 mod fixed;

@@ -2,7 +2,7 @@
 //! counts for itself.
 
 use crate::ticket::NAMED;
-use crate::{CeilingKind, Cost, Limit, Plan, Take, Taken, Ticket};
+use crate::{CeilingKind, Cost, Limit, Plan, Take, Taken, Ticket, Unit};
 
 /// One static ceiling, however it comes by its tokens.
 pub(crate) trait Ceiling {
@@ -75,4 +75,9 @@ pub(crate) fn put_back<C: Ceiling>(ceilings: &[C], ticket: &Ticket) {
             ceiling.put_back(window, n);
         }
     }
+}
+
+/// How many requests of `units` compute units each `left` tokens of `unit` make.
+pub(crate) fn parts(left: u32, units: u32, unit: Unit) -> u64 {
+    left.checked_div(Cost { requests: 1, units }.of(unit)).map_or(u64::MAX, u64::from)
 }

@@ -10,6 +10,7 @@ mod keys;
 mod leases;
 mod link;
 mod scripts;
+mod steps;
 mod subject;
 mod target;
 mod trouble;
@@ -35,6 +36,7 @@ use keys::{Keys, Of};
 use leases::Refill;
 use link::Link;
 use scripts::Scripts;
+use steps::StepWatch;
 use subject::{Depth, Ground, Handle, Subject};
 
 /// How often leases are looked at while they are spent, and else.
@@ -47,10 +49,6 @@ const SYNC: Duration = Duration::from_millis(500);
 const BREATH: Duration = Duration::from_millis(20);
 /// The 24-hour use of others is read this often.
 const WHOLE: Duration = Duration::from_secs(5);
-/// A wall clock that moved against the monotonic one by more than this has made a step.
-const STEP_MS: u64 = 20;
-/// Reading both clocks takes no longer, unless the thread was interrupted.
-const READ: Duration = Duration::from_millis(5);
 /// Who probes a parked account has this long, or somebody else may.
 const PROBER_MS: u64 = 15_000;
 /// Saying goodbye as a whole takes no longer.
@@ -326,34 +324,5 @@ type Subjects = HashMap<Of, Subject>;
 impl std::fmt::Debug for Valkey {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Valkey").field("sharing", &self.sharing).finish_non_exhaustive()
-    }
-}
-
-/// Notices steps of the wall clock: lease bounds are measured by it, and a step moves them.
-struct StepWatch {
-    clock: Clock,
-    wall: u64,
-    monotonic: Instant,
-}
-
-impl StepWatch {
-    fn new(clock: Clock) -> StepWatch {
-        StepWatch { clock, wall: clock(), monotonic: Instant::now() }
-    }
-
-    /// Whether the clock made a step since this was last asked.
-    fn stepped(&mut self) -> bool {
-        let (began, wall, monotonic) = (Instant::now(), (self.clock)(), Instant::now());
-        if monotonic - began > READ {
-            // Interrupted between the two: nothing can be told.
-            return false;
-        }
-        let passed = u64::try_from((monotonic - self.monotonic).as_millis()).unwrap_or(u64::MAX);
-        let stepped = wall.abs_diff(self.wall.saturating_add(passed)) > STEP_MS;
-        (self.wall, self.monotonic) = (wall, monotonic);
-        if stepped {
-            tracing::warn!("the wall clock made a step: leased tokens are given up");
-        }
-        stepped
     }
 }
