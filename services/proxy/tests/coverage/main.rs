@@ -7,6 +7,7 @@ mod harness;
 
 mod collection;
 mod learning;
+mod predecessor;
 mod reload;
 mod scale;
 mod tls;
