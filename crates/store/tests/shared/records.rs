@@ -37,6 +37,27 @@ async fn addresses_are_shared_too() {
     assert!(!other.is_parked(now()));
 }
 
+/// Kills: writing over what another process wrote since it was read.
+#[tokio::test]
+async fn of_hits_that_are_told_all_at_once_the_longest_wait_counts() {
+    let server = Server::start(&[]);
+    let mut replicas = Vec::new();
+    for _ in 0..4 {
+        replicas.push(Replica::connected(server.port).await);
+    }
+    // Whether they overlap is chance: often enough they do.
+    for round in 0..40 {
+        let (at, place) = (now(), format!("host-{round}:443"));
+        for (seconds, replica) in [1_300, 1_200, 1_100, 1_000].into_iter().zip(&replicas) {
+            let hint = Some(std::time::Duration::from_secs(seconds));
+            replica.memory.address(&place).hit(&recovery::Hit { hint, ..burst(at) }, 0.5);
+            replica.valkey.as_ref().unwrap().stir();
+        }
+        let asked = |replica: &Replica| replica.memory.address(&place).record().asked_until;
+        until("the longest everywhere", || replicas.iter().all(|r| asked(r) == at + 1_300_000)).await;
+    }
+}
+
 /// Kills: an episode that ends with the process that saw it.
 #[tokio::test]
 async fn a_park_outlives_its_process() {
