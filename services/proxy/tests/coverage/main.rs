@@ -6,6 +6,7 @@
 mod harness;
 
 mod collection;
+mod drop_in;
 mod learning;
 mod predecessor;
 mod reload;
