@@ -273,7 +273,7 @@ fn tokens_under_way_are_waited_for_before_the_next_tier_is_asked() {
     let capacity = r#","capacity":{"max_requests":10,"window_seconds":1}"#;
     let leased = endpoint("l", "primary", capacity);
     let choose = |others: &[String], may_wait: bool| {
-        let all = [&[leased.clone()], others].concat().join(",");
+        let all = [std::slice::from_ref(&leased), others].concat().join(",");
         let chain = fleet_in(&memory, &all, &Settings::default());
         let (tried, mut rng) = (Tried::default(), SmallRng::seed_from_u64(7));
         match select(&chain, &Wish { may_wait, ..wish(&tried) }, &mut rng, |_, _| {}) {
@@ -285,8 +285,8 @@ fn tokens_under_way_are_waited_for_before_the_next_tier_is_asked() {
     };
     let (free, next) = (endpoint("f", "primary", ""), endpoint("n", "fallback", ""));
     assert_eq!(choose(&[], true), "wait");
-    assert_eq!(choose(&[next.clone()], true), "wait");
-    assert_eq!(choose(&[next.clone()], false), "n");
+    assert_eq!(choose(std::slice::from_ref(&next), true), "wait");
+    assert_eq!(choose(std::slice::from_ref(&next), false), "n");
     assert_eq!(choose(&[], false), "saturated");
     // Who has tokens comes first in the tier, and nobody waits.
     assert_eq!(choose(&[free, next], true), "f");
