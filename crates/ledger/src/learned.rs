@@ -13,6 +13,11 @@ use crate::{CeilingKind, CeilingView, Cost, Evidence, Slots, Take, Ticket, Unit}
 /// A ceiling that is not known.
 const NONE: u64 = u64::MAX;
 
+/// What is sent counts against a ceiling for so much longer than the window. A provider that counts a rolling window
+/// sees requests closer together than they were sent, by what their ways to it differ: refusals would come at a ceiling
+/// that is kept, and cut it.
+const WAYS_DIFFER_MS: u64 = 50;
+
 /// How often use is compared with what was seen before.
 const LOOK_MS: u64 = 10;
 
@@ -112,7 +117,7 @@ impl Learned {
     /// Counts `n` dispatched at `now`. Room held for them must be freed after this, not before.
     pub(crate) fn count(&self, n: u32, now: u64) {
         for span in &self.spans {
-            span.sent.add(n, now);
+            span.sent.add_sent(n, now);
         }
     }
 
@@ -120,14 +125,14 @@ impl Learned {
     pub(crate) fn note_probes(&self, n: u32, at: u64) {
         self.left_out_at.fetch_max(at, Ordering::Relaxed);
         for span in &self.spans {
-            span.probes.add(n, at);
+            span.probes.add_sent(n, at);
         }
     }
 
     fn note_refused(&self, n: u32, at: u64) {
         self.left_out_at.fetch_max(at, Ordering::Relaxed);
         for span in &self.spans {
-            span.refused.add(n, at);
+            span.refused.add_sent(n, at);
         }
     }
 
@@ -262,30 +267,31 @@ impl SpanUse {
         self.sent.within(at).saturating_sub(self.probes.within(at))
     }
 
+    /// What stands against the ceiling at `now`.
+    fn taken(&self, now: u64) -> u64 {
+        self.sent.within_and(WAYS_DIFFER_MS, now)
+    }
+
     fn fits(&self, held: u64, now: u64) -> bool {
         let ceiling = self.ceiling.load(Ordering::Relaxed);
-        ceiling == NONE || self.sent.within(now).saturating_add(held) <= ceiling
+        ceiling == NONE || self.taken(now).saturating_add(held) <= ceiling
     }
 
     fn left(&self, held: u64, now: u64) -> u64 {
         let ceiling = self.ceiling.load(Ordering::Relaxed);
-        if ceiling == NONE {
-            NONE
-        } else {
-            ceiling.saturating_sub(self.sent.within(now).saturating_add(held))
-        }
+        if ceiling == NONE { NONE } else { ceiling.saturating_sub(self.taken(now).saturating_add(held)) }
     }
 
     /// By how much `held` on top of what is in use exceeds the ceiling.
     fn short_of(&self, held: u64, now: u64) -> u64 {
-        self.sent.within(now).saturating_add(held).saturating_sub(self.ceiling.load(Ordering::Relaxed))
+        self.taken(now).saturating_add(held).saturating_sub(self.ceiling.load(Ordering::Relaxed))
     }
 
     /// When enough has aged for `held` to fit. What is held and not sent yet will be in use for a window from
     /// about now.
     fn frees(&self, held: u64, now: u64) -> u64 {
         let whole_window = now.saturating_add(self.window_ms).saturating_add(self.sent.slot_ms());
-        self.sent.frees(self.short_of(held, now), now).unwrap_or(whole_window)
+        self.sent.frees(self.short_of(held, now), WAYS_DIFFER_MS, now).unwrap_or(whole_window)
     }
 
     fn view(&self, now: u64) -> Option<CeilingView> {

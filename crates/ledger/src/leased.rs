@@ -2,10 +2,13 @@
 //! and what was sent without a token. Decides what may be spent here now; whoever talks to the store carries asks and
 //! grants to and fro.
 
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use crate::several::Ceiling;
 use crate::{Ask, CeilingKind, CeilingView, Grant, Holder, Lease, Limit, LocalMs, Plan, StoreMs, Taken};
+
+/// A store that refused an ask for good is not asked again for this long.
+const REFUSED_MS: u64 = 15_000;
 
 /// One static limit, as one of several replicas holds it. `now` is the gate's axis.
 #[derive(Debug)]
@@ -19,6 +22,8 @@ pub struct Leased {
     debt: AtomicU32,
     /// The store is known to be lost.
     cut: AtomicBool,
+    /// Until when the store is not asked, because it refused.
+    refused_until: AtomicU64,
 }
 
 impl Leased {
@@ -31,6 +36,7 @@ impl Leased {
             wanted: AtomicU32::new(0),
             debt: AtomicU32::new(0),
             cut: AtomicBool::new(false),
+            refused_until: AtomicU64::new(0),
         }
     }
 
@@ -69,6 +75,14 @@ impl Leased {
         self.lease.unanswered();
     }
 
+    /// The store answered that it will not grant: there is something else where the ledger should be. As good as no
+    /// store, for a while.
+    pub fn refused(&self, now: u64) {
+        self.lease.unanswered();
+        self.refused_until.store(now.saturating_add(REFUSED_MS), Ordering::Relaxed);
+        self.cut_off(now);
+    }
+
     /// The connection to the store was closed, now or before.
     pub fn cut_off(&self, now: u64) {
         if !self.cut.swap(true, Ordering::Relaxed) {
@@ -78,7 +92,8 @@ impl Leased {
 
     /// The store is there.
     pub fn back(&self, now: u64) {
-        if self.cut.swap(false, Ordering::Relaxed) {
+        let refused = now < self.refused_until.load(Ordering::Relaxed);
+        if !refused && self.cut.swap(false, Ordering::Relaxed) {
             self.lease.back(LocalMs(now));
         }
     }

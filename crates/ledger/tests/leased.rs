@@ -109,3 +109,21 @@ fn what_is_surrendered_is_what_is_held_of_the_running_window() {
     assert_eq!((window, tokens), (START / 1000, 6), "one waited for, and a two-hundredth");
     assert_eq!(take(&gate, START), "doubt");
 }
+
+/// Kills: an account that is in doubt for ever because of what somebody else put in its place.
+#[test]
+fn a_store_that_refuses_is_as_good_as_none() {
+    let gate = gate(1000);
+    let lease = &gate.leases()[0];
+    assert_eq!(take(&gate, START), "doubt");
+    lease.ask(START).expect("wanted");
+    lease.refused(START + 1);
+    lease.back(START + 5);
+    assert_eq!(take(&gate, START + 10), "dry");
+    assert_eq!((0..500).filter(|_| take(&gate, START + 4_000) == "sent").count(), 125);
+    lease.back(START + 20_000);
+    assert!(
+        lease.ask(START + 20_000).is_some() || take(&gate, START + 20_000) == "doubt",
+        "asked again later"
+    );
+}

@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 
 use super::counts::Op;
 use super::keys::{Keys, Of};
-use super::link::{Failure, Link};
+use super::link::{Failure, Link, cannot_serve};
 use super::scripts::Scripts;
 use super::trouble::Trouble;
 use crate::{Account, Clock};
@@ -54,19 +54,21 @@ impl Refill {
         let keys = vec![of.ledger(lease.limit()), of.replicas()];
         let args = arguments(&self.holder, ask, lease.limit(), lease.plan().period_ms());
         let answer = self.link.run(Op::Lease, &self.scripts.lease, keys, args, LIMIT).await;
+        let key = of.ledger(lease.limit());
         match answer.map(|value| grant(ask.id, value)) {
-            Ok(Some(grant)) => lease.granted(&grant, sent, (self.clock)()),
+            Ok(Some(grant)) => {
+                self.trouble.is_well(&key);
+                lease.granted(&grant, sent, (self.clock)());
+            }
             Ok(None) => {
-                self.trouble
-                    .of_key(&of.ledger(lease.limit()), "the lease script answered what we cannot read");
-                lease.unanswered();
+                self.trouble.of_key(&key, "the lease script answered what we cannot read");
+                lease.refused((self.clock)());
             }
-            Err(failure) => {
-                if let Failure::Refused(why) = &failure {
-                    self.trouble.of_key(&of.ledger(lease.limit()), why);
-                }
-                lease.unanswered();
+            Err(Failure::Refused(why)) if !cannot_serve(&why) => {
+                self.trouble.of_key(&key, &why);
+                lease.refused((self.clock)());
             }
+            Err(_) => lease.unanswered(),
         }
     }
 

@@ -243,7 +243,7 @@ fn failure(error: &Error) -> Failure {
 }
 
 /// Whether a refusal is about the server and not about one command.
-fn cannot_serve(why: &str) -> bool {
+pub(crate) fn cannot_serve(why: &str) -> bool {
     const WORDS: [&str; 9] = [
         "OOM",
         "READONLY",

@@ -166,5 +166,8 @@ async fn foreign_values_are_left_alone_and_only_they_are_not_shared() {
     assert!(held("park").contains("9;from;the;future"));
     assert!(held("learned").contains("not ours"));
     assert!(account.park.is_parked(now()), "here the hit counts");
+    let third = Replica::connected(server.port).await;
+    assert!(third.spend(&third.account(&[1_000]), 1_000).await <= 125, "a ceiling without a ledger");
+    assert!(server.ask(&["TYPE", "headgate:v1:{a.a}:ledger.requests.3600000"]).contains("list"));
     assert!(replica.is_up());
 }
