@@ -4,13 +4,15 @@
 #[allow(dead_code, unused_imports, reason = "each test binary uses its part of the harness")]
 mod harness;
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
-use bytes::Bytes;
 use futures_util::{StreamExt, stream};
 use harness::World;
 use serde_json::json;
 use simulator::{Answer, Behaviour, Coding, ItemFault, Limit, Refusal, RpcError};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 
 const NEVER_IN_TIME: Duration = Duration::from_secs(3600);
 
@@ -156,6 +158,23 @@ async fn a_long_answer_passes_in_little_memory() {
     assert!(grown <= 1 << 20, "grew by {grown} bytes");
 }
 
+/// One request over a connection of its own, its body written from where it is: a client library that copied the
+/// bodies of a thousand clients would need more memory than the machine has. The status of the answer.
+async fn post_large(address: SocketAddr, body: &[u8]) -> u16 {
+    let mut stream = TcpStream::connect(address).await.expect("connects");
+    let head = format!("POST /main HTTP/1.1\r\nhost: h\r\ncontent-length: {}\r\n\r\n", body.len());
+    let (mut read, mut write) = stream.split();
+    let send = async {
+        write.write_all(head.as_bytes()).await?;
+        write.write_all(body).await
+    };
+    let mut answer = [0; 12];
+    // A refusal may come, and the connection go, before everything is written.
+    let (_, received) = tokio::join!(send, read.read_exact(&mut answer));
+    received.expect("an answer comes");
+    std::str::from_utf8(&answer[9..]).ok().and_then(|status| status.parse().ok()).expect("a status")
+}
+
 /// Kills: request bodies that are taken without a bound on what the process holds of them.
 #[tokio::test]
 async fn large_requests_stay_within_the_budget() {
@@ -163,15 +182,15 @@ async fn large_requests_stay_within_the_budget() {
     let world = World::build_unwatched().primary("a", slow).env("PROXY_TIMEOUT", "50").start().await;
     let padding = "a".repeat(9_000_000);
     let body = json!({"jsonrpc": "2.0", "id": 1, "method": "eth_chainId", "params": [padding]}).to_string();
-    let body = Bytes::from(body);
     let clients = if soaking() { 1_000 } else { 60 };
     let statuses: Vec<u16> = stream::iter(0..clients)
-        .map(|_| async { world.client.post(body.clone()).await.status })
+        .map(|_| post_large(world.proxy.address, body.as_bytes()))
         .buffer_unordered(clients)
         .collect()
         .await;
     let served = statuses.iter().filter(|status| **status == 200).count();
-    assert!(statuses.iter().all(|status| [200, 503].contains(status)), "{statuses:?}");
+    // 408: this machine could not send everything in time.
+    assert!(statuses.iter().all(|status| [200, 408, 503].contains(status)), "{statuses:?}");
     assert!(served >= 20, "only {served} of {clients} were served");
     let peak = world.proxy.peak() >> 20;
     assert!(peak <= 400, "{clients} requests of 9 MB took {peak} MiB");
