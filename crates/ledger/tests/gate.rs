@@ -133,19 +133,34 @@ fn learning(window_ms: Option<u64>) -> Gate {
 #[test]
 fn a_hit_closes_the_gate_at_half_and_use_ages_out_of_it() {
     let gate = learning(Some(60_000));
-    assert_eq!(passes(&gate, 20, START), 20);
-    let cut = gate.refused(&Evidence::client(START), START).expect("twenty were seen");
+    let sent: Vec<u64> = (0..20).map(|i| START + i * 200).collect();
+    assert!(sent.iter().all(|at| passes(&gate, 1, *at) == 1));
+    let hit = START + 3_800;
+    let cut = gate.refused(&Evidence::client(hit), hit).expect("twenty were seen");
     // The refused one is left out: 19 were observed.
     assert_eq!((cut.from, cut.to, gate.open()), (None, 9, false));
-    let Take::Dry { again_at, kind } = gate.try_take(Cost::requests(1), START + 10) else {
+    let Take::Dry { again_at, kind } = gate.try_take(Cost::requests(1), hit + 10) else {
         panic!("20 are in use")
     };
-    // Twelve of the twenty, which shared a slot, must have left it; a step of growth makes it eleven.
-    assert_eq!((again_at, kind), (START + 63_600, CeilingKind::Learned));
-    assert_eq!(passes(&gate, 30, START + 63_299), 0);
-    assert_eq!(passes(&gate, 30, START + 63_300), 1);
+    // Twelve of the twenty must have left, the last of which was sent 3.8 s into their slot, and requests may come
+    // 50 ms closer together than they were sent. Kills a slot that leaves over its whole length, and a bare window.
+    assert_eq!((again_at, kind), (START + 62_343, CeilingKind::Learned));
+    assert_eq!(passes(&gate, 30, again_at - 1), 0);
+    assert_eq!(passes(&gate, 30, again_at), 1);
+    assert_eq!(gate.snapshot(again_at)[0].limit, 9);
     assert_eq!(passes(&gate, 30, START + 66_000), 9);
-    assert_eq!(gate.snapshot(again_at)[0].limit, 10);
+    assert_eq!(gate.snapshot(START + 66_000)[0].limit, 10);
+}
+
+/// Kills a gate that lets the eleventh through as soon as a window has passed: on its way it may overtake.
+#[test]
+fn what_was_sent_counts_until_the_next_one_cannot_overtake_it() {
+    let gate = learning(Some(1_000));
+    assert_eq!(passes(&gate, 10, START), 10);
+    gate.refused(&Evidence::client(START), START).expect("ten were seen");
+    assert_eq!(passes(&gate, 9, START + 1_040), 0);
+    assert_eq!(gate.snapshot(START + 1_040)[0].used, 0);
+    assert_eq!(passes(&gate, 9, START + 1_052), 4);
 }
 
 #[test]
