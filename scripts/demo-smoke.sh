@@ -8,7 +8,7 @@ metrics_port=$(free_port)
 log=$(mktemp)
 SERVER_PORT=$server_port METRICS_PORT=$metrics_port "$HEADGATE_PROXY" --demo >"$log" 2>&1 &
 proxy=$!
-trap 'kill "$proxy" 2>/dev/null; rm -f "$log"' EXIT
+trap 'kill "$proxy" 2>/dev/null || true; rm -f "$log"' EXIT
 
 failed() { cat "$log"; die "$*"; }
 

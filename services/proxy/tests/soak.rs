@@ -4,6 +4,7 @@
 #[allow(dead_code, unused_imports, reason = "each test binary uses its part of the harness")]
 mod harness;
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -179,7 +180,12 @@ async fn post_large(address: SocketAddr, body: &[u8]) -> u16 {
 #[tokio::test]
 async fn large_requests_stay_within_the_budget() {
     let slow = Behaviour::delayed(Duration::from_millis(100), Behaviour::Healthy);
-    let world = World::build_unwatched().primary("a", slow).env("PROXY_TIMEOUT", "50").start().await;
+    let world = World::build_unwatched()
+        .primary("a", slow)
+        .env("PROXY_TIMEOUT", "50")
+        .env("PROXY_TIMEOUT_PER_TRY", "50")
+        .start()
+        .await;
     let padding = "a".repeat(9_000_000);
     let body = json!({"jsonrpc": "2.0", "id": 1, "method": "eth_chainId", "params": [padding]}).to_string();
     let clients = if soaking() { 1_000 } else { 60 };
@@ -188,10 +194,12 @@ async fn large_requests_stay_within_the_budget() {
         .buffer_unordered(clients)
         .collect()
         .await;
-    let served = statuses.iter().filter(|status| **status == 200).count();
-    // 408: this machine could not send everything in time.
-    assert!(statuses.iter().all(|status| [200, 408, 503].contains(status)), "{statuses:?}");
-    assert!(served >= 20, "only {served} of {clients} were served");
+    let mut counts = BTreeMap::new();
+    statuses.iter().for_each(|status| *counts.entry(*status).or_insert(0) += 1);
+    let served = counts.get(&200).copied().unwrap_or(0);
+    // 503 when the budget was not free in time; 408 and 504 when this machine was too slow to send everything.
+    assert!(counts.keys().all(|status| [200, 408, 503, 504].contains(status)), "{counts:?}");
+    assert!(served >= 20, "only {served} of {clients} were served: {counts:?}");
     let peak = world.proxy.peak() >> 20;
     assert!(peak <= 400, "{clients} requests of 9 MB took {peak} MiB");
 }
