@@ -1,0 +1,8 @@
+//! The hub among simulated nodes, wires and clients, in simulated time.
+
+mod chain;
+mod client;
+mod losses;
+mod node;
+mod seeds;
+mod world;
