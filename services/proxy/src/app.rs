@@ -6,6 +6,7 @@ pub(crate) use run::{Bound, run};
 
 use crate::cors::Cors;
 use crate::fleet::Fleet;
+use crate::gates::Gates;
 use crate::net::{Budget, Dealer};
 use crate::worker::{Order, Phase};
 use crate::{pages, select};
@@ -25,6 +26,7 @@ const HELD: usize = 64 << 20;
 pub(crate) struct App {
     pub(crate) settings: Settings,
     pub(crate) fleet: ArcSwap<Fleet>,
+    pub(crate) gates: Gates,
     pub(crate) selection: select::Policy,
     pub(crate) cors: Cors,
     pub(crate) memory: Memory,
@@ -48,7 +50,7 @@ pub(crate) struct App {
 
 impl App {
     pub(crate) fn new(config: Configured, workers: Vec<Dealer>) -> App {
-        let Configured { settings, fleet, memory, valkey } = config;
+        let Configured { settings, fleet, gates, memory, valkey } = config;
         let selection = select::Policy {
             selection: settings.selection,
             throttling: settings.capacity_throttling_enabled,
@@ -57,6 +59,7 @@ impl App {
         App {
             cors: Cors::new(&settings),
             fleet: ArcSwap::from_pointee(fleet),
+            gates,
             selection,
             memory,
             valkey,
@@ -131,6 +134,7 @@ impl App {
 pub(crate) struct Configured {
     pub(crate) settings: Settings,
     pub(crate) fleet: Fleet,
+    pub(crate) gates: Gates,
     pub(crate) memory: Memory,
     pub(crate) valkey: Option<Valkey>,
 }

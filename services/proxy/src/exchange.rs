@@ -6,8 +6,10 @@ mod hold;
 mod rest;
 
 pub(crate) use rest::Rest;
+use rest::UnderWay;
 
 use crate::fleet::Endpoint;
+use crate::gates::Permits;
 use crate::request::Request;
 use crate::upstream::{Codings, Failure, Pools};
 use bytes::Bytes;
@@ -79,22 +81,18 @@ pub(crate) async fn attempt(
     request: &Request<'_>,
     endpoint: &Endpoint,
     ask: &Ask<'_>,
+    permits: Permits,
     now: u64,
     limit: Instant,
 ) -> Outcome {
-    let guard = endpoint.state.enter(now);
-    match tokio::time::timeout_at(limit.into(), exchange(request, endpoint, ask, guard)).await {
+    let under_way = UnderWay { mark: endpoint.state.enter(now), permits };
+    match tokio::time::timeout_at(limit.into(), exchange(request, endpoint, ask, under_way)).await {
         Ok(outcome) => outcome,
         Err(_) => Outcome::TimedOut,
     }
 }
 
-async fn exchange(
-    request: &Request<'_>,
-    endpoint: &Endpoint,
-    ask: &Ask<'_>,
-    guard: crate::fleet::Mark,
-) -> Outcome {
+async fn exchange(request: &Request<'_>, endpoint: &Endpoint, ask: &Ask<'_>, under_way: UnderWay) -> Outcome {
     let worker = request.worker;
     let Some(target) = &endpoint.http else {
         return Outcome::Unreachable("no HTTP URL".into());
@@ -114,7 +112,7 @@ async fn exchange(
         batch: ask.batch,
         ..Head::new(Protocol::Http, &head.headers, crate::clock::unix_ms())
     };
-    let rest = Rest::new(body, connection, guard, worker.app.settings.proxy_timeout_per_try);
+    let rest = Rest::new(body, connection, under_way, worker.app.settings.proxy_timeout_per_try);
     hold::hold(worker, &request.chain.tables.rules, &seen, head.status, ask, rest).await
 }
 

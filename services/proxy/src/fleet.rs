@@ -10,6 +10,7 @@ pub(crate) use build::{PROBE_TIMEOUT, build};
 pub(crate) use methods::{Methods, Refusal, Stored};
 pub(crate) use state::{EndpointState, Mark};
 
+use crate::gates::Gate;
 use crate::tables::Tables;
 use crate::upstream::Target;
 use config::Role;
@@ -42,6 +43,8 @@ pub(crate) struct Chain {
     /// The highest block that a client was told of.
     pub(crate) told: Arc<Head>,
     pub(crate) methods: Arc<Methods>,
+    /// Attempts at its endpoints in flight.
+    pub(crate) gate: Arc<Gate>,
 }
 
 /// The endpoints of one role.

@@ -5,6 +5,7 @@ mod settle;
 mod wait;
 
 use crate::exchange::{Answer, Ask, Outcome, attempt};
+use crate::gates::Permits;
 use crate::record::{Attempt, record};
 use crate::reply::Problem;
 use crate::request::Request;
@@ -24,6 +25,7 @@ pub(crate) struct Picked {
     ticket: Option<Ticket>,
     overflow: Option<Pass>,
     cost: Cost,
+    permits: Permits,
 }
 
 /// Leave to overload one account, one at a time; ends when dropped, also when the client goes away.
@@ -141,16 +143,25 @@ impl<'a> Hunt<'a> {
             if self.request.left(Instant::now()).is_zero() {
                 return Err(self.end(Problem::Deadline));
             }
+            let permits = self.admitted().await?;
             match self.choose(cost) {
-                Choice::Take { index, ticket } => return Ok(Picked { index, ticket, overflow: None, cost }),
-                Choice::Nobody => return self.resort(cost),
-                Choice::Doubt => Box::pin(self.wait_for_tokens()).await,
+                Choice::Take { index, ticket } => {
+                    return Ok(Picked { index, ticket, overflow: None, cost, permits });
+                }
+                Choice::Nobody => return self.resort(cost, permits),
+                Choice::Doubt => {
+                    drop(permits);
+                    Box::pin(self.wait_for_tokens()).await;
+                }
                 Choice::Saturated(saturated) => {
+                    // What waits for an opening is not under way.
+                    drop(permits);
                     if saturated.tokens && cost.requests > 1 {
                         return Err(End::Split);
                     }
                     if let Some((index, pass)) = Box::pin(self.wait(&saturated)).await? {
-                        return Ok(Picked { index, ticket: None, overflow: Some(pass), cost });
+                        let permits = self.admitted().await?;
+                        return Ok(Picked { index, ticket: None, overflow: Some(pass), cost, permits });
                     }
                 }
             }
@@ -193,7 +204,7 @@ impl<'a> Hunt<'a> {
 
     /// Health excluded everybody: one attempt at whoever failed longest ago. A refusal that uses up no attempt does
     /// not end it.
-    fn resort(&mut self, cost: Cost) -> Result<Picked, End> {
+    fn resort(&mut self, cost: Cost, permits: Permits) -> Result<Picked, End> {
         let since = *self.resorted_at.get_or_insert(self.attempts);
         let chosen =
             if self.attempts > since { None } else { last_resort(self.request.chain, &self.wish(cost)) };
@@ -208,7 +219,7 @@ impl<'a> Hunt<'a> {
             return Err(self.end(problem));
         };
         self.request.tell(What::LastResort { endpoint: self.request.chain.at(index).id.clone() });
-        Ok(Picked { index, ticket: None, overflow: None, cost })
+        Ok(Picked { index, ticket: None, overflow: None, cost, permits })
     }
 
     /// When the first of those that refused for a limit opens again.
@@ -233,7 +244,8 @@ impl<'a> Hunt<'a> {
         self.asked += 1;
         self.last = Some(picked.index);
         self.public_attempts += u32::from(endpoint.role == Role::Public);
-        let outcome = attempt(request, endpoint, ask, sent_at, request.attempt_limit(begun)).await;
+        let limit = request.attempt_limit(begun);
+        let outcome = attempt(request, endpoint, ask, picked.permits, sent_at, limit).await;
         let ended = self.told(endpoint, &outcome, begun);
         let note = Attempt {
             index: picked.index,

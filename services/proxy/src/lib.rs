@@ -27,7 +27,9 @@ mod route;
 mod rpc;
 mod select;
 
+mod flags;
 mod fleet;
+mod gates;
 mod health_checks;
 mod reload;
 mod tables;

@@ -5,8 +5,10 @@
 mod fold;
 mod names;
 
-pub(crate) use fold::{gauges, of_store};
-pub(crate) use names::{CHECK_DURATION, CHECKS, HITS, RECOVERIES, RELOAD_OK, RELOADS, describe};
+pub(crate) use fold::{gauges, of_gates, of_store};
+pub(crate) use names::{
+    CHECK_DURATION, CHECKS, FLAGS_PANICS, FLAGS_READY, HITS, RECOVERIES, RELOAD_OK, RELOADS, describe,
+};
 
 use crate::app::App;
 use crate::fleet::{Chain, Endpoint};

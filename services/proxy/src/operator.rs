@@ -35,7 +35,9 @@ pub(crate) fn routes(app: Arc<App>, registry: Registry) -> Router {
 
 async fn scrape(State(operator): State<Operator>) -> Response {
     let in_flight = operator.app.fold().await;
-    metrics::gauges(&operator.app.fleet.load(), in_flight, crate::clock::unix_ms());
+    let fleet = operator.app.fleet.load();
+    metrics::gauges(&fleet, in_flight, crate::clock::unix_ms());
+    metrics::of_gates(&operator.app.gates, &fleet);
     operator.app.valkey.iter().for_each(metrics::of_store);
     let kind = [(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")];
     (kind, operator.registry.render()).into_response()

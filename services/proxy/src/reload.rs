@@ -84,8 +84,8 @@ fn reload(app: &App, env: &Env) {
     let outcome = config::reload_fleet(&app.settings, env).and_then(|(config, warnings)| {
         let before = app.fleet.load_full();
         let tables = Arc::new(Tables::load(&app.settings)?);
-        let built =
-            fleet::build(&config, tables, &app.settings, &app.memory, &before, crate::clock::unix_ms());
+        let now = crate::clock::unix_ms();
+        let built = fleet::build(&config, tables, &app.settings, &app.memory, &before, &app.gates, now);
         built
             .map(|fleet| (fleet, warnings))
             .map_err(|error| vec![Finding::error("endpoints file", error.to_string())])
@@ -93,6 +93,7 @@ fn reload(app: &App, env: &Env) {
     match outcome {
         Ok((fleet, warnings)) => {
             warnings.iter().for_each(|finding| tracing::warn!(%finding, "configuration"));
+            app.gates.keep_only(|chain| fleet.chain(chain).is_some());
             app.fleet.store(Arc::new(fleet));
             tracing::info!(file = %app.settings.config_file.display(), "endpoints reloaded");
         }

@@ -6,6 +6,7 @@ use crate::why::RequestId;
 use http::header::{CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderValue, Response, StatusCode};
 use jsonrpc::Malformed;
+use rand::Rng;
 
 /// Why a request, or a call of a batch, has no answer from an endpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,14 +27,24 @@ pub(crate) enum Problem {
     NoLiveEndpoint,
     AllAttemptsFailed,
     Deadline,
-    /// We are at a limit of our own.
-    Overloaded,
+    /// We are at a limit of our own; so many seconds later it is worth another try.
+    Overloaded {
+        after_s: u64,
+    },
     FilterNotFound,
     /// A bug of ours.
     Internal,
 }
 
+/// Whole seconds within which those who were turned away come back, not all at once.
+const COME_BACK: std::ops::RangeInclusive<u64> = 1..=3;
+
 impl Problem {
+    /// We are at a limit of our own.
+    pub(crate) fn overloaded(rng: &mut impl Rng) -> Problem {
+        Problem::Overloaded { after_s: rng.random_range(COME_BACK) }
+    }
+
     pub(crate) fn status(&self) -> StatusCode {
         match self {
             Problem::UnknownChain => StatusCode::NOT_FOUND,
@@ -41,7 +52,7 @@ impl Problem {
             Problem::SlowBody => StatusCode::REQUEST_TIMEOUT,
             Problem::BrokenBody | Problem::Malformed(_) => StatusCode::BAD_REQUEST,
             Problem::Saturated { .. } => StatusCode::TOO_MANY_REQUESTS,
-            Problem::NoLiveEndpoint | Problem::Overloaded => StatusCode::SERVICE_UNAVAILABLE,
+            Problem::NoLiveEndpoint | Problem::Overloaded { .. } => StatusCode::SERVICE_UNAVAILABLE,
             Problem::AllAttemptsFailed => StatusCode::BAD_GATEWAY,
             Problem::Deadline => StatusCode::GATEWAY_TIMEOUT,
             Problem::FilterNotFound => StatusCode::OK,
@@ -65,7 +76,7 @@ impl Problem {
             Problem::NoLiveEndpoint => "no_live_endpoint",
             Problem::AllAttemptsFailed => "all_attempts_failed",
             Problem::Deadline => "deadline",
-            Problem::Overloaded => "overloaded",
+            Problem::Overloaded { .. } => "overloaded",
             Problem::FilterNotFound => "filter_not_found",
             Problem::Internal => "internal",
         }
@@ -83,7 +94,7 @@ impl Problem {
             Problem::NoLiveEndpoint
             | Problem::AllAttemptsFailed
             | Problem::Deadline
-            | Problem::Overloaded
+            | Problem::Overloaded { .. }
             | Problem::Internal => jsonrpc::INTERNAL,
         }
     }
@@ -99,7 +110,7 @@ impl Problem {
             Problem::NoLiveEndpoint => "no endpoint of this chain can serve this request".into(),
             Problem::AllAttemptsFailed => "every endpoint that was asked failed".into(),
             Problem::Deadline => "no endpoint answered in time".into(),
-            Problem::Overloaded => "this proxy is at its own limit".into(),
+            Problem::Overloaded { .. } => "this proxy is at its own limit".into(),
             Problem::FilterNotFound => "filter not found".into(),
             Problem::Internal => "internal error".into(),
         }
@@ -107,10 +118,20 @@ impl Problem {
 
     /// Whole seconds from `now` until another try makes sense, at least 1 and never before the opening.
     fn retry_after(&self, now: u64) -> Option<u64> {
-        if let Problem::Saturated { at } = self {
-            return Some(at.saturating_sub(now).div_ceil(1000).max(1));
+        match self {
+            Problem::Saturated { at } => Some(at.saturating_sub(now).div_ceil(1000).max(1)),
+            Problem::Overloaded { after_s } => Some(*after_s),
+            Problem::UnknownChain
+            | Problem::BodyTooLarge { .. }
+            | Problem::SlowBody
+            | Problem::BrokenBody
+            | Problem::Malformed(_)
+            | Problem::NoLiveEndpoint
+            | Problem::AllAttemptsFailed
+            | Problem::Deadline
+            | Problem::FilterNotFound
+            | Problem::Internal => None,
         }
-        (*self == Problem::Overloaded).then_some(1)
     }
 
     /// Appends this as the JSON-RPC error of one call.
@@ -164,7 +185,7 @@ mod tests {
             (Problem::NoLiveEndpoint, 503, -32603, "no_live_endpoint"),
             (Problem::AllAttemptsFailed, 502, -32603, "all_attempts_failed"),
             (Problem::Deadline, 504, -32603, "deadline"),
-            (Problem::Overloaded, 503, -32603, "overloaded"),
+            (Problem::Overloaded { after_s: 2 }, 503, -32603, "overloaded"),
         ] {
             assert_eq!(problem.status().as_u16(), status);
             let mut body = Vec::new();

@@ -2,7 +2,9 @@
 
 use crate::app::{self, Bound, Configured};
 use crate::cli::{BAD_CONFIGURATION, print_findings};
+use crate::flags::Provider;
 use crate::fleet::{self, Fleet};
+use crate::gates::Gates;
 use crate::tables::{self, Tables};
 use anyhow::Context;
 use config::{
@@ -25,14 +27,16 @@ pub(crate) fn serve(options: Options, env: Env, strict: bool, bound: Option<fn(&
     };
     logs::init(config.settings.log_level.as_str(), config.settings.log_format == LogFormat::Json);
     config.warnings.iter().for_each(|finding| tracing::warn!(%finding, "configuration"));
-    let rules = match tables::rules(&config.settings) {
-        Ok(rules) => rules,
+    let found = tables::rules(&config.settings)
+        .and_then(|rules| Provider::new(&config.settings, &env).map(|flags| (rules, flags)));
+    let (rules, flags) = match found {
+        Ok(found) => found,
         Err(finding) => {
             print_findings(&[finding]);
             return ExitCode::from(BAD_CONFIGURATION);
         }
     };
-    match run(config, rules, env, bound) {
+    match run(config, rules, flags, env, bound) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             tracing::error!(error = format!("{error:#}"), "cannot go on");
@@ -41,20 +45,27 @@ pub(crate) fn serve(options: Options, env: Env, strict: bool, bound: Option<fn(&
     }
 }
 
-fn run(config: Config, rules: Rules, env: Env, bound: Option<fn(&Bound)>) -> anyhow::Result<()> {
+fn run(
+    config: Config,
+    rules: Rules,
+    flags: Provider,
+    env: Env,
+    bound: Option<fn(&Bound)>,
+) -> anyhow::Result<()> {
     let Config { settings, fleet, method_costs, .. } = config;
     not_served_yet(&settings, &fleet);
     // Each connection is a descriptor; what the system allows is ours to use.
     let descriptors = rlimit::increase_nofile_limit(u64::MAX).unwrap_or(0);
     let valkey = valkey(&settings)?;
     let memory = valkey.as_ref().map_or_else(Memory::default, |valkey| Memory::shared(valkey.sharing()));
-    let before = Fleet::default();
+    let (before, gates) = (Fleet::default(), Gates::new(&settings));
     let built = fleet::build(
         &fleet,
         Arc::new(Tables::new(rules, method_costs)),
         &settings,
         &memory,
         &before,
+        &gates,
         crate::clock::unix_ms(),
     )?;
     for chain in built.chains() {
@@ -68,7 +79,7 @@ fn run(config: Config, rules: Rules, env: Env, bound: Option<fn(&Bound)>) -> any
     if let Some(tell) = bound {
         tell(&sockets);
     }
-    app::run(Configured { settings, fleet: built, memory, valkey }, sockets, env, registry)
+    app::run(Configured { settings, fleet: built, gates, memory, valkey }, flags, sockets, env, registry)
 }
 
 /// The shared store, if the settings name one. It connects later: a store that is away keeps nobody from serving.
@@ -96,11 +107,13 @@ fn valkey(settings: &Settings) -> anyhow::Result<Option<Valkey>> {
 fn not_served_yet(settings: &Settings, fleet: &FleetConfig) {
     let given = [
         (settings.clients_file.is_some(), "CLIENTS_FILE: clients are not told apart yet, everybody may"),
-        (settings.max_upstream_in_flight.is_some(), "MAX_UPSTREAM_IN_FLIGHT: attempts are not bounded yet"),
         (settings.max_websockets.is_some(), "MAX_WEBSOCKETS: WebSockets are not served yet"),
         (
-            settings.headgate_flags_provider != FlagsProvider::Static,
-            "HEADGATE_FLAGS_PROVIDER: there are no gates to tighten yet",
+            matches!(
+                settings.headgate_flags_provider,
+                FlagsProvider::Valkey | FlagsProvider::LaunchDarkly | FlagsProvider::Ofrep
+            ),
+            "HEADGATE_FLAGS_PROVIDER: only environment and file are read yet",
         ),
         (
             fleet.endpoints().any(|(_, endpoint)| endpoint.learning.mode == LearningMode::Steady),

@@ -49,13 +49,37 @@ pub(crate) struct Step {
 
 #[derive(Clone, Debug)]
 pub(crate) enum What {
-    Skipped { endpoint: Arc<str>, skip: Skip },
-    Answered { endpoint: Arc<str>, status: u16, judgement: Judgement, took: Duration },
-    Failed { endpoint: Arc<str>, how: String, took: Duration },
-    Waited { took: Duration },
-    LastResort { endpoint: Arc<str> },
-    Overflow { endpoint: Arc<str> },
-    Resolved { how: &'static str },
+    Skipped {
+        endpoint: Arc<str>,
+        skip: Skip,
+    },
+    Answered {
+        endpoint: Arc<str>,
+        status: u16,
+        judgement: Judgement,
+        took: Duration,
+    },
+    Failed {
+        endpoint: Arc<str>,
+        how: String,
+        took: Duration,
+    },
+    Waited {
+        took: Duration,
+    },
+    /// At a gate of ours.
+    Queued {
+        took: Duration,
+    },
+    LastResort {
+        endpoint: Arc<str>,
+    },
+    Overflow {
+        endpoint: Arc<str>,
+    },
+    Resolved {
+        how: &'static str,
+    },
 }
 
 /// The story of one request.
@@ -218,6 +242,9 @@ fn line(step: &Step, rule: impl Fn(RuleId) -> String) -> Line {
         },
         What::Waited { took } => {
             Line { at_ms, what: "waited for capacity", took_ms: Some(millis(*took)), ..Line::default() }
+        }
+        What::Queued { took } => {
+            Line { at_ms, what: "waited at a cap", took_ms: Some(millis(*took)), ..Line::default() }
         }
         What::LastResort { endpoint } => Line {
             at_ms,

@@ -2,10 +2,11 @@
 //! checks health and waits for the end.
 
 use super::{App, Configured};
+use crate::flags::Provider;
 use crate::net::{Dealer, deal};
 use crate::upstream::Connector;
 use crate::worker::{Order, Phase, Worker};
-use crate::{health_checks, metrics, operator, pages, reload};
+use crate::{flags, health_checks, metrics, operator, pages, reload};
 use anyhow::Context;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -66,6 +67,7 @@ fn listen(port: u16) -> anyhow::Result<std::net::TcpListener> {
 /// Runs until SIGTERM or SIGINT; everything in flight is finished within the settings' time.
 pub(crate) fn run(
     configured: Configured,
+    flags: Provider,
     bound: Bound,
     env: config::Env,
     registry: telemetry::registry::Registry,
@@ -82,7 +84,7 @@ pub(crate) fn run(
     let workers = spawn_workers(&app, orders, &connector)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let local = LocalSet::new();
-    let ended = local.block_on(&runtime, control(Arc::clone(&app), bound, connector, env, registry));
+    let ended = local.block_on(&runtime, control(Arc::clone(&app), flags, bound, connector, env, registry));
     app.enter(Phase::Draining);
     let unfinished = join_within(workers, app.settings.shutdown_timeout, &app);
     if let Some(valkey) = &app.valkey {
@@ -122,6 +124,7 @@ fn spawn_workers(
 /// Everything that is not a client's request.
 async fn control(
     app: Arc<App>,
+    flags: Provider,
     bound: Bound,
     connector: Connector,
     env: config::Env,
@@ -131,6 +134,9 @@ async fn control(
     let mut interrupt = signal(SignalKind::interrupt())?;
     let addr = bound.clients.local_addr()?;
     let metrics_addr = bound.operators.as_ref().and_then(|listener| listener.local_addr().ok());
+    let sharing = tokio::task::spawn_local(share(Arc::clone(&app)));
+    // Caps that are in force come before the first client.
+    let mut flags = flags::follow(Arc::clone(&app), flags.open()).await;
     let acceptor = Acceptor::start(bound.clients, app.workers.clone())?;
     if let Some(listener) = bound.operators {
         let listener = TcpListener::from_std(listener)?;
@@ -141,7 +147,6 @@ async fn control(
     tracing::info!(%addr, metrics_addr, version = env!("CARGO_PKG_VERSION"), "listening");
     let health = tokio::task::spawn_local(health_checks::run(Arc::clone(&app), connector));
     let reloads = tokio::task::spawn_local(reload::run(Arc::clone(&app), env));
-    let sharing = tokio::task::spawn_local(share(Arc::clone(&app)));
     let upkeep = tokio::task::spawn_local(metrics::upkeep(Arc::clone(&app), registry));
     let ended = tokio::select! {
         _ = terminate.recv() => Ok("SIGTERM"),
@@ -149,6 +154,7 @@ async fn control(
         ended = health => Err(anyhow::anyhow!("the health checks ended: {ended:?}")),
         ended = reloads => Err(anyhow::anyhow!("the reloader ended: {ended:?}")),
         ended = sharing => Err(anyhow::anyhow!("the shared store's task ended: {ended:?}")),
+        ended = &mut flags.task => Err(anyhow::anyhow!("reading flags ended: {ended:?}")),
         ended = upkeep => Err(anyhow::anyhow!("the metrics' upkeep ended: {ended:?}")),
     };
     if let Ok(signal) = &ended {
@@ -157,6 +163,9 @@ async fn control(
         tokio::time::sleep(app.settings.shutdown_delay).await;
     }
     acceptor.stop();
+    if ended.is_ok() {
+        flags.stop().await;
+    }
     ended.map(drop)
 }
 

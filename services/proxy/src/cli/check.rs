@@ -9,7 +9,8 @@ pub(super) fn check(options: Options, env: &Env) -> ExitCode {
         Ok(config) => config,
         Err(findings) => return refuse(&findings),
     };
-    if let Err(finding) = crate::tables::rules(&config.settings) {
+    let rules = crate::tables::rules(&config.settings);
+    if let Err(finding) = rules.and_then(|_| crate::flags::Provider::new(&config.settings, env)) {
         return refuse(&[finding]);
     }
     print_findings(&config.warnings);

@@ -1,7 +1,9 @@
-//! What of an answer is still to come. The endpoint's in-flight mark and the connection live as long as it does.
+//! What of an answer is still to come. The endpoint's in-flight mark, the places at the gates and the connection live as
+//! long as it does.
 
 use crate::decode::{Decoder, SLICE};
 use crate::fleet::Mark;
+use crate::gates::Permits;
 use crate::net::BodyError;
 use crate::upstream::Connection;
 use bytes::Bytes;
@@ -12,11 +14,18 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::time::{Instant, Sleep, sleep_until};
 
+/// What an attempt takes up while it is under way.
+pub(super) struct UnderWay {
+    pub(super) mark: Mark,
+    pub(super) permits: Permits,
+}
+
 /// The unread part of an upstream's answer.
 pub(crate) struct Rest {
     body: Incoming,
     connection: Option<Connection>,
     mark: Mark,
+    permits: Option<Permits>,
     decoder: Option<Decoder>,
     /// How long the upstream may be silent once the client has seen the first byte.
     patience: Duration,
@@ -25,11 +34,17 @@ pub(crate) struct Rest {
 }
 
 impl Rest {
-    pub(super) fn new(body: Incoming, connection: Connection, mark: Mark, patience: Duration) -> Rest {
+    pub(super) fn new(
+        body: Incoming,
+        connection: Connection,
+        under_way: UnderWay,
+        patience: Duration,
+    ) -> Rest {
         Rest {
             body,
             connection: Some(connection),
-            mark,
+            mark: under_way.mark,
+            permits: Some(under_way.permits),
             decoder: None,
             patience,
             silence: None,
@@ -42,6 +57,11 @@ impl Rest {
         self.decoder = decoder;
         self.silence = Some(Box::pin(sleep_until(Instant::now() + self.patience)));
         self
+    }
+
+    /// Nobody waits for the rest for now: its places are for others.
+    pub(crate) fn step_aside(&mut self) {
+        self.permits = None;
     }
 
     /// The body was read to its end.

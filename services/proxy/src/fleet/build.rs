@@ -2,6 +2,7 @@
 //! carried over, and who is disabled is left out.
 
 use super::{Chain, Endpoint, EndpointState, Fleet, Head, Methods, Tier};
+use crate::gates::Gates;
 use crate::route::filter;
 use crate::tables::Tables;
 use crate::upstream::{BadTarget, Target};
@@ -33,10 +34,11 @@ pub(crate) fn build(
     settings: &Settings,
     memory: &Memory,
     before: &Fleet,
+    gates: &Gates,
     now: u64,
 ) -> Result<Fleet, BuildError> {
     let mut fleet = Fleet { tables: Some(Arc::clone(&tables)), ..Fleet::default() };
-    let builder = Builder { settings, memory, before, now, rules: rules(settings), tables };
+    let builder = Builder { settings, memory, before, gates, now, rules: rules(settings), tables };
     for (name, chain) in &config.chains {
         let usable: Vec<&EndpointConfig> =
             chain.endpoints.iter().filter(|endpoint| endpoint.disabled.is_none()).collect();
@@ -66,6 +68,7 @@ struct Builder<'a> {
     settings: &'a Settings,
     memory: &'a Memory,
     before: &'a Fleet,
+    gates: &'a Gates,
     now: u64,
     rules: Rules,
     tables: Arc<Tables>,
@@ -87,6 +90,7 @@ impl Builder<'_> {
             head: old.map_or_else(Arc::<Head>::default, |chain| Arc::clone(&chain.head)),
             told: old.map_or_else(Arc::<Head>::default, |chain| Arc::clone(&chain.told)),
             methods: old.map_or_else(Arc::<Methods>::default, |chain| Arc::clone(&chain.methods)),
+            gate: self.gates.of_chain(name),
         })
     }
 

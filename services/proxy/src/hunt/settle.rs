@@ -2,7 +2,7 @@
 //! left. It asks nobody.
 
 use super::{End, Hunt, Step};
-use crate::exchange::{Answer, Outcome};
+use crate::exchange::{Answer, Outcome, Rest};
 use crate::reply::Problem;
 use crate::retry::{self, Ended, Next};
 use crate::route::{BlockWanted, Safety, block_wanted};
@@ -72,10 +72,12 @@ impl Hunt<'_> {
 
     /// Keeps what may be all that anybody has to say.
     fn keep(&mut self, outcome: Outcome) {
-        let Outcome::Answered(answer) = outcome else {
+        let Outcome::Answered(mut answer) = outcome else {
             self.failures += 1;
             return;
         };
+        // The next attempt must not wait for a place that this request holds itself.
+        answer.rest.iter_mut().for_each(Rest::step_aside);
         match answer.judgement.verdict {
             Verdict::Capability => {
                 if answer.judgement.detail == Detail::StateMissing {

@@ -2,6 +2,7 @@
 //! that is soon, overload a ceiling that is only our own estimate, or say so honestly.
 
 use super::{End, Hunt, Pass, Saturated};
+use crate::gates::Permits;
 use crate::reply::Problem;
 use crate::why::What;
 use ledger::Door;
@@ -68,13 +69,38 @@ impl Hunt<'_> {
         let waiting = app.waiting.fetch_add(1, Relaxed);
         let waiter = Waiter(&app.waiting);
         if waiting >= app.settings.gate_queue {
-            return Err(self.end(Problem::Overloaded));
+            return Err(self.overloaded());
         }
         tokio::time::sleep(wait).await;
         drop(waiter);
         self.waited += wait;
         self.request.tell(What::Waited { took: wait });
         Ok(())
+    }
+
+    /// Leave to make one attempt. Taken before an endpoint is chosen: nobody waits here with an endpoint's tokens in hand.
+    pub(super) async fn admitted(&mut self) -> Result<Permits, End> {
+        let gates = &self.request.worker.app.gates;
+        match gates.try_attempt(&self.request.chain.gate) {
+            Some(permits) => Ok(permits),
+            None => Box::pin(self.wait_at_the_gates()).await,
+        }
+    }
+
+    async fn wait_at_the_gates(&mut self) -> Result<Permits, End> {
+        let (request, began) = (self.request, Instant::now());
+        let passed = request.worker.app.gates.attempt(&request.chain.gate, request.deadline).await;
+        request.tell(What::Queued { took: began.elapsed() });
+        match passed {
+            Ok(permits) => Ok(permits),
+            Err(_) if request.left(Instant::now()).is_zero() => Err(self.end(Problem::Deadline)),
+            Err(_) => Err(self.overloaded()),
+        }
+    }
+
+    fn overloaded(&mut self) -> End {
+        let problem = Problem::overloaded(&mut *self.request.worker.rng.borrow_mut());
+        self.end(problem)
     }
 
     fn saturated(&mut self, at: u64) -> End {

@@ -1,12 +1,13 @@
 //! From a worker's cells into the registry, and from the fleet's state into gauges.
 
 use super::names::{
-    ATTEMPT_DURATION, ATTEMPTS, BLOCK, CEILING, DECREASES, HEALTHY, HITS, HTTP_DURATION, HTTP_IN_FLIGHT,
-    HTTP_REQUESTS, PARKED, RETRIES, RULE_HITS, SATURATED, SKIPPED, STORE_DEGRADED, STORE_ERRORS, STORE_TRIPS,
-    USAGE,
+    ATTEMPT_DURATION, ATTEMPTS, BLOCK, CAP_IN_FLIGHT, CAP_LIMIT, CAP_SHED, CAP_WAITING, CEILING, DECREASES,
+    HEALTHY, HITS, HTTP_DURATION, HTTP_IN_FLIGHT, HTTP_REQUESTS, PARKED, RETRIES, RULE_HITS, SATURATED,
+    SKIPPED, STORE_DEGRADED, STORE_ERRORS, STORE_TRIPS, USAGE,
 };
 use super::{ChainCounts, EndpointCounts, Metrics};
 use crate::fleet::{Endpoint, Fleet};
+use crate::gates::Gates;
 use detect::Verdict;
 use ledger::{CeilingKind, Unit};
 use metrics::{Label, counter, gauge, histogram};
@@ -90,6 +91,25 @@ pub(crate) fn of_store(valkey: &Valkey) {
         let (trips, errors) = valkey.counts(op);
         counter!(STORE_TRIPS, "op" => op.as_str()).absolute(trips);
         counter!(STORE_ERRORS, "op" => op.as_str()).absolute(errors);
+    }
+}
+
+/// Sets what is known of each gate. One that never has a limit is counted by what its endpoints have in flight.
+pub(crate) fn of_gates(gates: &Gates, fleet: &Fleet) {
+    for gate in gates.all() {
+        let load = gate.load();
+        let in_flight = match gate.is_open() {
+            true if gate.name != gates.upstream.name => continue,
+            true => fleet.endpoints().map(|(_, endpoint)| endpoint.state.in_flight()).sum(),
+            false => load.in_flight,
+        };
+        let name = || label("gate", &gate.name);
+        gauge!(CAP_LIMIT, vec![name()]).set(load.limit.map_or(0.0, |limit| f64::from(limit.get())));
+        gauge!(CAP_IN_FLIGHT, vec![name()]).set(f64::from(in_flight));
+        gauge!(CAP_WAITING, vec![name()]).set(load.waiting as f64);
+        for (reason, count) in gate.shed() {
+            counter!(CAP_SHED, vec![name(), label("reason", reason.as_str())]).absolute(count);
+        }
     }
 }
 

@@ -24,6 +24,12 @@ pub(crate) const RULE_HITS: &str = "headgate_detect_rule_hits_total";
 pub(crate) const STORE_TRIPS: &str = "headgate_store_round_trips_total";
 pub(crate) const STORE_ERRORS: &str = "headgate_store_errors_total";
 pub(crate) const STORE_DEGRADED: &str = "headgate_store_degraded";
+pub(crate) const CAP_LIMIT: &str = "headgate_concurrency_limit";
+pub(crate) const CAP_IN_FLIGHT: &str = "headgate_concurrency_in_flight";
+pub(crate) const CAP_WAITING: &str = "headgate_concurrency_waiting";
+pub(crate) const CAP_SHED: &str = "headgate_concurrency_shed_total";
+pub(crate) const FLAGS_READY: &str = "headgate_flags_ready";
+pub(crate) const FLAGS_PANICS: &str = "headgate_flags_refresh_panics_total";
 pub(crate) const BUILD: &str = "headgate_build_info";
 pub(crate) const RELOADS: &str = "headgate_config_reloads_total";
 pub(crate) const RELOAD_OK: &str = "headgate_config_last_reload_successful";
@@ -56,6 +62,15 @@ pub(crate) fn describe() {
     describe_counter!(STORE_TRIPS, "Round trips to the shared store, by what they were for");
     describe_counter!(STORE_ERRORS, "Commands to the shared store that failed, by what they were for");
     describe_gauge!(STORE_DEGRADED, "1 while the shared store does not answer");
+    describe_gauge!(CAP_LIMIT, "The cap in force at a gate; 0: none");
+    describe_gauge!(CAP_IN_FLIGHT, "Who is inside of a gate");
+    describe_gauge!(CAP_WAITING, "Who waits at a gate");
+    describe_counter!(
+        CAP_SHED,
+        "Who was turned away at a gate, because its queue was full or the wait too long"
+    );
+    describe_gauge!(FLAGS_READY, "1 while the provider of flags can be read");
+    describe_counter!(FLAGS_PANICS, "Readings of flags that ended in a bug");
     describe_gauge!(BUILD, "Always 1; the version is a label");
     describe_counter!(RELOADS, "Reloads of the endpoints file by result");
     describe_gauge!(RELOAD_OK, "1 when the endpoints file on disk is the one in force");

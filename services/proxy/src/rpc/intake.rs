@@ -24,16 +24,17 @@ pub(super) async fn read(
         return Err(Problem::BodyTooLarge { most });
     }
     let mut reservation = worker.app.bodies.open();
-    let reading = collect(body, declared, most, &mut reservation);
+    let reading = collect(worker, body, declared, most, &mut reservation);
     match tokio::time::timeout_at(deadline.into(), reading).await {
         Ok(Ok(body)) => Ok((body, reservation)),
         Ok(Err(problem)) => Err(problem),
-        Err(_) if reservation.is_starved() => Err(Problem::Overloaded),
+        Err(_) if reservation.is_starved() => Err(overloaded(worker)),
         Err(_) => Err(Problem::SlowBody),
     }
 }
 
 async fn collect(
+    worker: &Worker,
     mut body: Incoming,
     declared: Option<u64>,
     most: u64,
@@ -41,7 +42,7 @@ async fn collect(
 ) -> Result<Bytes, Problem> {
     let declared = declared.and_then(|length| usize::try_from(length).ok());
     if let Some(length) = declared {
-        reserve(reservation, length).await?;
+        reserve(worker, reservation, length).await?;
     }
     let mut first = Bytes::new();
     let mut all: Option<BytesMut> = None;
@@ -52,7 +53,7 @@ async fn collect(
             return Err(Problem::BodyTooLarge { most });
         }
         if declared.is_none() {
-            reserve(reservation, chunk.len()).await?;
+            reserve(worker, reservation, chunk.len()).await?;
         }
         match &mut all {
             Some(all) => all.extend_from_slice(&chunk),
@@ -68,14 +69,18 @@ async fn collect(
     Ok(all.map_or(first, BytesMut::freeze))
 }
 
-async fn reserve(reservation: &mut Reservation, bytes: usize) -> Result<(), Problem> {
+async fn reserve(worker: &Worker, reservation: &mut Reservation, bytes: usize) -> Result<(), Problem> {
     if !reservation.could_hold(bytes) {
-        return Err(Problem::Overloaded);
+        return Err(overloaded(worker));
     }
     if !reservation.try_grow(bytes) {
         reservation.grow(bytes).await;
     }
     Ok(())
+}
+
+fn overloaded(worker: &Worker) -> Problem {
+    Problem::overloaded(&mut *worker.rng.borrow_mut())
 }
 
 /// A path segment with its `%XX` decoded; `None` when it has none, or is not UTF-8.

@@ -2,6 +2,7 @@
 
 use super::{Choice, Policy, Tried, Wish, select};
 use crate::fleet::{Chain, Fleet, build};
+use crate::gates::Gates;
 use crate::tables::Tables;
 use config::{Env, MethodCosts, Selection, Settings, parse_fleet};
 use detect::Rules;
@@ -29,7 +30,8 @@ impl Choosing {
         let (config, _) = parse_fleet(&text, &Env::default(), &|_| Err(std::io::ErrorKind::NotFound.into()));
         let tables = Arc::new(Tables::new(Rules::builtin(), MethodCosts::builtin()));
         let (settings, memory) = (Settings::default(), Memory::default());
-        let fleet = build(&config, tables, &settings, &memory, &Fleet::default(), NOW);
+        let gates = Gates::new(&settings);
+        let fleet = build(&config, tables, &settings, &memory, &Fleet::default(), &gates, NOW);
         let fleet = fleet.unwrap_or_else(|error| panic!("the benchmark's own fleet: {error}"));
         let chain = Arc::clone(fleet.chains()[0]);
         for endpoint in &chain.endpoints {

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::fleet::{Fleet, build};
+use crate::gates::Gates;
 use crate::tables::Tables;
 use config::{Env, Settings, parse_fleet};
 use proptest::prelude::*;
@@ -26,7 +27,8 @@ fn fleet_in(memory: &Memory, endpoints: &str, settings: &Settings) -> Arc<Chain>
     static TABLES: LazyLock<Arc<Tables>> =
         LazyLock::new(|| Arc::new(Tables::new(detect::Rules::builtin(), config::MethodCosts::builtin())));
     let tables = Arc::clone(&TABLES);
-    let fleet = build(&config, tables, settings, memory, &Fleet::default(), NOW).expect("a good fleet");
+    let fleet = build(&config, tables, settings, memory, &Fleet::default(), &Gates::new(settings), NOW)
+        .expect("a good fleet");
     Arc::clone(fleet.chain("main").expect("the chain"))
 }
 
