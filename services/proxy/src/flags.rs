@@ -93,11 +93,11 @@ impl<S: Read> Flags<S> {
     async fn first(&mut self, gates: &Gates) {
         let deadline = Instant::now() + FIRST;
         loop {
-            let left = deadline.saturating_duration_since(Instant::now());
-            if self.refresh(gates, left.min(READ)).await || left.is_zero() {
+            let left = || deadline.saturating_duration_since(Instant::now());
+            if self.refresh(gates, left().min(READ)).await || left().is_zero() {
                 return;
             }
-            sleep(AGAIN.min(left)).await;
+            sleep(AGAIN.min(left())).await;
         }
     }
 
@@ -107,6 +107,7 @@ impl<S: Read> Flags<S> {
         tick.tick().await;
         loop {
             tokio::select! {
+                biased;
                 _ = &mut stopped => return self.source.close().await,
                 () = gates.chain_came() => {}
                 _ = tick.tick() => {
