@@ -50,6 +50,8 @@ if [[ -n $full ]]; then
     stage "soak" 1200 scripts/soak.sh
     stage "real clients" 600 tests/clients/run.sh
     stage "bench smoke" 300 python3 bench/run.py --quick
+    stage "dashboards" 60 scripts/dashboards.sh
+    stage "kubernetes" 120 scripts/k8s.sh --check
     stage "fuzz" 900 scripts/fuzz.sh 20
 fi
 
