@@ -49,7 +49,7 @@ impl Subscription {
             (Some(at), _) => self.heads.truncate(at + 1),
             // A reorganisation from the first it was told on, or from before it came.
             (None, Some(first)) if chain.blocks[id].number <= chain.blocks[*first].number => {
-                self.heads.clear()
+                self.heads.clear();
             }
             (None, Some(_)) => {
                 return Err(format!("head {id} on {parent:?} does not follow {:?}", self.heads));
