@@ -44,11 +44,6 @@ impl Chain {
         self.blocks.iter().rev().any(|block| block.hash == hash)
     }
 
-    /// Oldest first.
-    pub(crate) fn hashes(&self) -> impl Iterator<Item = Hash> + '_ {
-        self.blocks.iter().map(|block| block.hash)
-    }
-
     pub(crate) fn fit(&self, block: &Block) -> Fit {
         let (Some(tip), Some(oldest)) = (self.blocks.back(), self.blocks.front()) else { return Fit::Next };
         if block.parent == tip.hash {
@@ -71,11 +66,6 @@ impl Chain {
         if self.blocks.len() > REMEMBERED {
             self.blocks.pop_front();
         }
-    }
-
-    /// Takes the newest away.
-    pub(crate) fn pop(&mut self) -> Option<Block> {
-        self.blocks.pop_back()
     }
 }
 
@@ -124,6 +114,9 @@ mod tests {
         assert_eq!(forked.tip().map(|tip| tip.number), Some(11));
         assert!(!forked.contains(hash(120)) && forked.contains(hash(100)));
         let long = chain(1..=200);
-        assert_eq!((long.len(), long.hashes().next()), (REMEMBERED, Some(hash(730))));
+        assert_eq!(
+            (long.len(), long.contains(hash(730)), long.contains(hash(720))),
+            (REMEMBERED, true, false)
+        );
     }
 }

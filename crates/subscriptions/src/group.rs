@@ -8,7 +8,6 @@ use bytes::Bytes;
 
 use crate::action::{Member, Payload, Reason};
 use crate::block::{Block, Head};
-use crate::chain::Chain;
 use crate::frame::Notification;
 use crate::heads::Heads;
 use crate::ids::{ClientId, EndpointId, SocketId};
@@ -26,6 +25,8 @@ pub(crate) struct Group {
     /// Clients that wait for theirs.
     pub(crate) waiting: Vec<Waiting>,
     pub(crate) place: Place,
+    /// It is there, and what its clients are owed from there is known.
+    pub(crate) served: bool,
     pub(crate) feed: Feed,
     /// Until when it must be served again.
     pub(crate) deadline: Option<Instant>,
@@ -86,6 +87,7 @@ impl Group {
             members: Arc::default(),
             waiting: Vec::new(),
             place: Place::Nowhere,
+            served: false,
             feed,
             deadline: None,
             tried: BTreeSet::new(),
@@ -133,10 +135,10 @@ impl Feed {
         }
     }
 
-    pub(crate) fn lost(&mut self, chain: &Chain) {
+    pub(crate) fn lost(&mut self) {
         match self {
             Self::Heads(heads) => heads.lost(),
-            Self::Logs(logs) => logs.lost(chain),
+            Self::Logs(logs) => logs.lost(),
             Self::Own => {}
         }
     }

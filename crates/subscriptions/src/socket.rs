@@ -6,7 +6,6 @@ use std::time::Instant;
 
 use bytes::Bytes;
 
-use crate::chain::Chain;
 use crate::frame::Notification;
 use crate::ids::{CallId, EndpointId, GroupId};
 use crate::stall::Pace;
@@ -18,7 +17,6 @@ const EARLY: usize = 64;
 pub(crate) struct Socket {
     pub(crate) endpoint: EndpointId,
     pub(crate) open: bool,
-    pub(crate) chain: Chain,
     pub(crate) pace: Pace,
     pub(crate) follower: Follower,
     /// The heads group that is told what the follower is.
@@ -63,7 +61,6 @@ impl Socket {
         Self {
             endpoint,
             open: false,
-            chain: Chain::default(),
             pace: Pace::default(),
             follower: Follower::None,
             rider: None,

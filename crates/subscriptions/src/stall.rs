@@ -39,20 +39,23 @@ impl Pace {
 
     /// Another endpoint has this block. The time at which, without a head, this one stands still.
     ///
-    /// A node may lag and a reading of another be old, so being behind is not enough: either the other comes on by
-    /// two while we watch, or the head does not move within twice its rhythm.
+    /// A node may lag and a reading of another be old, so being behind is not enough: the head must not move within
+    /// twice its rhythm, or within a second if the other comes on by two while we watch.
     pub(crate) fn other(&mut self, endpoint: EndpointId, number: u64, now: Instant) -> Option<Instant> {
         let first = *self.others.entry(endpoint).or_insert(number);
         let behind = self.head.is_none_or(|head| number >= head + FURTHER);
         if !behind {
             return None;
         }
-        if number >= first + FURTHER {
-            self.certain = Some(now);
-        } else if self.head.is_some() && self.certain.is_none() {
-            let patience = (self.rhythm.unwrap_or(RHYTHM) * 2).clamp(SHORTEST, LONGEST);
-            self.certain = Some(now + patience);
-        }
+        let patience = if number >= first + FURTHER {
+            SHORTEST
+        } else if self.head.is_some() {
+            (self.rhythm.unwrap_or(RHYTHM) * 2).clamp(SHORTEST, LONGEST)
+        } else {
+            return None;
+        };
+        let certain = self.certain.map_or(now + patience, |certain| certain.min(now + patience));
+        self.certain = Some(certain);
         self.certain
     }
 
@@ -86,13 +89,15 @@ mod tests {
     #[test]
     fn only_a_head_that_others_leave_behind_stands_still() {
         check(&[(0, Ok(100)), (1, Err(100)), (2, Err(101))], 99, false);
-        check(&[(0, Ok(100)), (1, Err(100)), (2, Err(102))], 2, true);
+        check(&[(0, Ok(100)), (1, Err(100)), (2, Err(102))], 2, false);
+        check(&[(0, Ok(100)), (1, Err(100)), (2, Err(102))], 3, true);
         check(&[(0, Ok(100)), (1, Err(102))], 2, false);
         check(&[(0, Ok(100)), (1, Err(102))], 3, true);
         check(&[(0, Ok(90)), (10, Ok(100)), (11, Err(102))], 30, false);
         check(&[(0, Ok(90)), (10, Ok(100)), (11, Err(102))], 31, true);
         check(&[(0, Ok(100)), (1, Err(105)), (2, Ok(101)), (3, Err(106)), (4, Ok(102))], 99, false);
         check(&[(0, Err(100)), (1, Err(101))], 99, false);
-        check(&[(0, Err(100)), (1, Err(102))], 1, true);
+        check(&[(0, Err(100)), (1, Err(102))], 1, false);
+        check(&[(0, Err(100)), (1, Err(102))], 2, true);
     }
 }

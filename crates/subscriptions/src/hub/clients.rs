@@ -37,7 +37,7 @@ impl Hub {
         }
         let id = self.group_for(method, params, now);
         let Some(group) = self.groups.get_mut(&id) else { return };
-        if group.is_there() || !group.members.is_empty() {
+        if group.served || !group.members.is_empty() {
             self.admit(id, Waiting { client, tag });
             return;
         }
@@ -93,6 +93,12 @@ impl Hub {
 
     /// The group is served: those who wait get their ids.
     pub(super) fn admit_waiting(&mut self, group: GroupId) {
+        if let Some(served) = self.groups.get_mut(&group) {
+            served.served = true;
+            if served.members.is_empty() || served.topic == Topic::Own {
+                served.deadline = None;
+            }
+        }
         for waiting in self.take_waiting(group) {
             self.admit(group, waiting);
         }

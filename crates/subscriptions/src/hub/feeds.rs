@@ -7,7 +7,6 @@ use bytes::Bytes;
 use super::{Hub, RECOVERY, Timer};
 use crate::action::{Action, Payload, Reason};
 use crate::block::{Block, Head};
-use crate::chain::Fit;
 use crate::fetches::{Asked, Got};
 use crate::frame::Notification;
 use crate::group::{Feed, Group};
@@ -39,9 +38,6 @@ impl Hub {
     /// The socket's own subscription told a head.
     fn follow(&mut self, id: SocketId, block: &Block, now: Instant) {
         let Some(socket) = self.sockets.get_mut(&id) else { return };
-        if socket.chain.fit(block) != Fit::Told {
-            socket.chain.push(*block);
-        }
         socket.pace.moved(block.number, now);
         let (endpoint, groups) = (socket.endpoint, socket.groups.clone());
         for group in groups {
@@ -75,6 +71,7 @@ impl Hub {
                     feed.begin(height);
                     Ok(())
                 });
+                self.admit_waiting(group);
             }
         }
     }
@@ -180,7 +177,8 @@ impl Hub {
             (Got::NotHere(again), feed) => {
                 let goes_on = match feed {
                     Feed::Heads(heads) => heads.missing(out)?,
-                    Feed::Logs(_) | Feed::Own => false,
+                    Feed::Logs(logs) => logs.missing(out)?,
+                    Feed::Own => false,
                 };
                 if !goes_on {
                     self.timers.set(again, Timer::Group(id));

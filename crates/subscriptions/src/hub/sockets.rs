@@ -101,10 +101,12 @@ impl Hub {
     fn lose(&mut self, id: SocketId, now: Instant) {
         let Some(socket) = self.sockets.remove(&id) else { return };
         self.busy.remove(&id);
+        // The next node may have another chain.
+        self.fetches.forget_blocks();
         for group in &socket.groups {
             let Some(lost) = self.groups.get_mut(group) else { continue };
             if !lost.members.is_empty() {
-                lost.feed.lost(&socket.chain);
+                lost.feed.lost();
                 if lost.deadline.is_none() {
                     lost.deadline = Some(now + RECOVERY);
                     self.timers.set(now + RECOVERY, Timer::Group(*group));
@@ -119,6 +121,7 @@ impl Hub {
     fn displace(&mut self, group: GroupId, endpoint: EndpointId) {
         if let Some(displaced) = self.groups.get_mut(&group) {
             displaced.place = Place::Nowhere;
+            displaced.served = false;
             displaced.tried.insert(endpoint);
             self.unplaced.insert(group);
             self.place_due = true;
@@ -197,8 +200,14 @@ impl Hub {
         }
     }
 
-    pub(super) fn call_due(&mut self, socket: SocketId, call: CallId, now: Instant) {
-        self.answered(socket, call, Answer::None, now);
+    /// A call that nobody answered: so will the others be, and pings take longer to tell.
+    pub(super) fn call_due(&mut self, id: SocketId, call: CallId, now: Instant) {
+        let Some(socket) = self.sockets.get_mut(&id) else { return };
+        let endpoint = socket.endpoint;
+        if socket.calls.remove(&call).is_some_and(|asked| asked != Asked::Unsubscribe) {
+            self.endpoints.failed(endpoint, now, &mut self.rng);
+            self.close(id, End::Failed, now);
+        }
     }
 
     pub(super) fn answered(&mut self, id: SocketId, call: CallId, answer: Answer, now: Instant) {
@@ -300,14 +309,12 @@ impl Hub {
         group.refusal = None;
         group.again = None;
         self.endpoints.worked(socket.endpoint);
-        if group.topic == Topic::Own || group.members.is_empty() {
-            group.deadline = None;
-        }
-        if group.topic != Topic::Own {
+        if group.topic == Topic::Own {
+            self.admit_waiting(id);
+        } else {
             socket.curious.push(id);
             self.busy.insert(on);
         }
-        self.admit_waiting(id);
     }
 
     /// Nobody wants the group any more.

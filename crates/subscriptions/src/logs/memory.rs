@@ -4,13 +4,15 @@ use std::collections::{HashSet, VecDeque};
 
 use bytes::Bytes;
 
-use crate::block::{Block, Hash};
-use crate::chain::Chain;
+use crate::block::Hash;
+use crate::chain::REMEMBERED;
 use crate::log::{Key, Log};
 use crate::logs::MOST_LOGS;
 
 /// Bytes of logs that a group remembers at most.
 const MOST_BYTES: usize = 1 << 20;
+/// How far below the newest log one may stand that is displaced.
+const NEAR: u64 = REMEMBERED as u64;
 
 /// The newest logs told.
 #[derive(Debug, Default)]
@@ -23,10 +25,10 @@ pub(super) struct Memory {
 }
 
 #[derive(Debug)]
-struct Told {
-    number: u64,
-    key: Key,
-    result: Bytes,
+pub(super) struct Told {
+    pub(super) number: u64,
+    pub(super) key: Key,
+    pub(super) result: Bytes,
 }
 
 impl Memory {
@@ -58,13 +60,13 @@ impl Memory {
         true
     }
 
-    /// Takes the logs of a block out, the newest first.
-    pub(super) fn take_block(&mut self, block: Hash) -> Vec<Bytes> {
+    /// Takes logs out, the newest first.
+    pub(super) fn take(&mut self, gone: impl Fn(&Told) -> bool) -> Vec<Told> {
         let (mut kept, mut taken) = (VecDeque::with_capacity(self.told.len()), Vec::new());
         for told in std::mem::take(&mut self.told) {
-            if told.key.block == block {
+            if gone(&told) {
                 self.drop_key(&told);
-                taken.push(told.result);
+                taken.push(told);
             } else {
                 kept.push_back(told);
             }
@@ -74,24 +76,16 @@ impl Memory {
         taken
     }
 
-    /// A block at this height, other than `block`, whose logs are remembered.
-    pub(super) fn other_at(&self, number: u64, block: Hash) -> Option<Hash> {
-        // Logs come by height but for the few around a reorganisation.
-        let newest = self.told.iter().rev().take_while(|told| told.number + 128 > number);
-        newest.filter(|told| told.number == number).map(|told| told.key.block).find(|other| *other != block)
+    /// The lowest height of a remembered log.
+    pub(super) fn lowest(&self) -> Option<u64> {
+        self.told.iter().map(|told| told.number).min()
     }
 
-    /// The blocks of the remembered logs, where nothing better is known of the chain.
-    pub(super) fn chain(&self) -> Chain {
-        let mut chain = Chain::default();
-        let mut below = Hash::default();
-        for told in &self.told {
-            if below != told.key.block {
-                chain.push(Block { number: told.number, hash: told.key.block, parent: below });
-                below = told.key.block;
-            }
-        }
-        chain
+    /// Whether logs of another block than `block` at this height are remembered.
+    pub(super) fn has_other_at(&self, number: u64, block: Hash) -> bool {
+        // Logs come by height but for the few around a reorganisation.
+        let newest = self.told.iter().rev().take_while(|told| told.number + NEAR > number);
+        newest.filter(|told| told.number == number).any(|told| told.key.block != block)
     }
 
     fn drop_key(&mut self, told: &Told) {
@@ -133,10 +127,10 @@ mod tests {
         for (number, index) in [(1, 0), (2, 0), (2, 1), (3, 0)] {
             memory.remember(&log(number, index));
         }
-        let taken = memory.take_block(hash(2));
+        let taken: Vec<_> =
+            memory.take(|told| told.number == 2).into_iter().map(|told| told.result).collect();
         assert_eq!(taken, [log(2, 1).result, log(2, 0).result]);
         assert_eq!((memory.told.len(), memory.bytes), (2, log(1, 0).result.len() * 2));
-        assert_eq!((memory.other_at(3, hash(3)), memory.other_at(3, hash(4))), (None, Some(hash(3))));
-        assert_eq!(memory.chain().tip().map(|tip| tip.number), Some(3));
+        assert!(!memory.has_other_at(3, hash(3)) && memory.has_other_at(3, hash(4)));
     }
 }
