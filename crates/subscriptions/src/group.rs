@@ -69,7 +69,7 @@ impl Place {
 #[derive(Debug)]
 pub(crate) enum Feed {
     Heads(Heads),
-    Logs(Logs),
+    Logs(Box<Logs>),
     Own,
 }
 
@@ -77,7 +77,7 @@ impl Group {
     pub(crate) fn new(topic: Topic, method: Box<str>, params: Bytes) -> Self {
         let feed = match &topic {
             Topic::Heads => Feed::Heads(Heads::default()),
-            Topic::Logs(_) => Feed::Logs(Logs::default()),
+            Topic::Logs(_) => Feed::Logs(Box::default()),
             Topic::Own => Feed::Own,
         };
         Self {
