@@ -22,6 +22,8 @@ use tokio::sync::{Notify, oneshot, watch};
 const BODIES: usize = 256 << 20;
 /// What all answers together may hold beyond what each may.
 const HELD: usize = 64 << 20;
+/// What may wait for all clients' sockets together.
+const QUEUES: usize = 256 << 20;
 
 pub(crate) struct App {
     pub(crate) settings: Settings,
@@ -34,6 +36,7 @@ pub(crate) struct App {
     pub(crate) valkey: Option<Valkey>,
     pub(crate) bodies: Arc<Budget>,
     pub(crate) held: Arc<Budget>,
+    pub(crate) queues: Arc<Budget>,
     /// Requests that wait for capacity.
     pub(crate) waiting: AtomicU32,
     pub(crate) workers: Vec<Dealer>,
@@ -65,6 +68,7 @@ impl App {
             valkey,
             bodies: Budget::new(BODIES),
             held: Budget::new(HELD),
+            queues: Budget::new(QUEUES),
             waiting: AtomicU32::new(0),
             workers,
             process: rand::random(),

@@ -1,12 +1,14 @@
-//! The outermost service, written by hand: it recognises a JSON-RPC request by method and path and hands it
-//! straight on; everything else is the router's.
+//! The outermost service, written by hand: it recognises a JSON-RPC request by method and path, and an upgrade to a
+//! WebSocket, and hands them straight on; everything else is the router's.
 
 use crate::net::Body;
 use crate::rpc;
+use crate::socket;
+use crate::why::RequestId;
 use crate::worker::{Phase, Worker};
 use futures_util::FutureExt;
 use http::header::{CONNECTION, HeaderValue};
-use http::{Method, Request, Response};
+use http::{Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use std::convert::Infallible;
 use std::panic::AssertUnwindSafe;
@@ -34,7 +36,15 @@ impl hyper::service::Service<Request<Incoming>> for Front {
         let worker = Rc::clone(&self.worker);
         if *request.method() == Method::POST {
             return Box::pin(async move {
-                let response = guarded(&worker, request).await;
+                let id = worker.next_id();
+                let response = guarded(id, rpc::serve(&worker, id, request)).await;
+                Ok(closing(&worker, response))
+            });
+        }
+        if socket::is_upgrade(request.method(), request.headers()) {
+            return Box::pin(async move {
+                let id = worker.next_id();
+                let response = guarded(id, socket::open(&worker, id, request)).await;
                 Ok(closing(&worker, response))
             });
         }
@@ -47,16 +57,16 @@ impl hyper::service::Service<Request<Incoming>> for Front {
 
 /// A connection that stays open would bring requests to a process that is about to go.
 fn closing(worker: &Worker, mut response: Response<Body>) -> Response<Body> {
-    if worker.app.phase() != Phase::Serving {
+    let stays_http = response.status() != StatusCode::SWITCHING_PROTOCOLS;
+    if stays_http && worker.app.phase() != Phase::Serving {
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     }
     response
 }
 
 /// A bug in one request must not end the other requests of its worker.
-async fn guarded(worker: &Rc<Worker>, request: Request<Incoming>) -> Response<Body> {
-    let id = worker.next_id();
-    match AssertUnwindSafe(rpc::serve(worker, id, request)).catch_unwind().await {
+async fn guarded(id: RequestId, answer: impl Future<Output = Response<Body>>) -> Response<Body> {
+    match AssertUnwindSafe(answer).catch_unwind().await {
         Ok(response) => response,
         Err(_) => {
             tracing::error!(%id, "a request panicked");

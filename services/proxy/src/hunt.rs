@@ -222,6 +222,18 @@ impl<'a> Hunt<'a> {
         Ok(Picked { index, ticket: None, overflow: None, cost, permits })
     }
 
+    /// Whether health excluded everybody.
+    pub(crate) fn is_last_resort(&self) -> bool {
+        self.resorted_at.is_some()
+    }
+
+    /// Gives back what was picked and is not asked after all.
+    pub(crate) fn put_back(&self, picked: Picked) {
+        if let Some(ticket) = picked.ticket {
+            self.request.chain.at(picked.index).account.gate.give_back(ticket);
+        }
+    }
+
     /// When the first of those that refused for a limit opens again.
     fn soonest_opening(&self) -> u64 {
         let now = crate::clock::unix_ms();

@@ -26,6 +26,7 @@ mod retry;
 mod route;
 mod rpc;
 mod select;
+mod socket;
 
 mod flags;
 mod fleet;

@@ -37,6 +37,24 @@ pub(crate) struct ChainCounts {
     pub(crate) took: Durations,
     retries: RefCell<HashMap<&'static str, Count>>,
     saturated: Count,
+    /// Sockets opened less those closed since the last fold.
+    sockets: Cell<i64>,
+    closes: RefCell<HashMap<&'static str, Count>>,
+}
+
+impl ChainCounts {
+    pub(crate) fn socket_opened(&self) {
+        self.sockets.set(self.sockets.get() + 1);
+    }
+
+    pub(crate) fn socket_gone(&self) {
+        self.sockets.set(self.sockets.get() - 1);
+    }
+
+    /// Why a client's socket ended.
+    pub(crate) fn socket_closed(&self, why: &'static str) {
+        self.closes.borrow_mut().entry(why).or_default().add(1);
+    }
 }
 
 /// Counts of one endpoint.
@@ -58,6 +76,8 @@ impl Metrics {
             took: Durations::default(),
             retries: RefCell::default(),
             saturated: Count::default(),
+            sockets: Cell::new(0),
+            closes: RefCell::default(),
         })
     }
 

@@ -7,7 +7,7 @@ use axum::Router;
 use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::http::header::{ALLOW, CONTENT_TYPE};
-use axum::http::{HeaderMap, Method, Response, StatusCode};
+use axum::http::{Method, Response, StatusCode};
 use axum::routing::{any, get};
 use health::{Degraded, Grace, Readiness, ReadinessView};
 use serde_json::{Value, json};
@@ -100,25 +100,19 @@ impl View {
     }
 }
 
-async fn chain(
-    State(pages): State<Pages>,
-    Path(chain): Path<String>,
-    method: Method,
-    headers: HeaderMap,
-) -> Response<Body> {
-    on_chain(&pages, &chain, &method, &headers)
+async fn chain(State(pages): State<Pages>, Path(chain): Path<String>, method: Method) -> Response<Body> {
+    on_chain(&pages, &chain, &method)
 }
 
 async fn chain_and_key(
     State(pages): State<Pages>,
     Path((chain, _)): Path<(String, String)>,
     method: Method,
-    headers: HeaderMap,
 ) -> Response<Body> {
-    on_chain(&pages, &chain, &method, &headers)
+    on_chain(&pages, &chain, &method)
 }
 
-fn on_chain(pages: &Pages, chain: &str, method: &Method, headers: &HeaderMap) -> Response<Body> {
+fn on_chain(pages: &Pages, chain: &str, method: &Method) -> Response<Body> {
     if pages.app.fleet.load().chain(chain).is_none() {
         let mut response = not_found();
         pages.app.cors.insert(response.headers_mut());
@@ -126,12 +120,6 @@ fn on_chain(pages: &Pages, chain: &str, method: &Method, headers: &HeaderMap) ->
     }
     let mut response = match *method {
         Method::OPTIONS => Response::new(Body::empty()),
-        Method::GET if is_upgrade(headers) => error(
-            StatusCode::NOT_IMPLEMENTED,
-            jsonrpc::INTERNAL,
-            "WebSocket is not served yet; use POST",
-            "websocket_not_served",
-        ),
         Method::GET => {
             error(StatusCode::BAD_REQUEST, jsonrpc::INVALID_REQUEST, GET_NEEDS_UPGRADE, "use_post")
         }
@@ -139,11 +127,6 @@ fn on_chain(pages: &Pages, chain: &str, method: &Method, headers: &HeaderMap) ->
     };
     pages.app.cors.insert(response.headers_mut());
     response
-}
-
-fn is_upgrade(headers: &HeaderMap) -> bool {
-    let upgrade = headers.get(axum::http::header::UPGRADE);
-    upgrade.is_some_and(|upgrade| upgrade.as_bytes().eq_ignore_ascii_case(b"websocket"))
 }
 
 fn not_found() -> Response<Body> {

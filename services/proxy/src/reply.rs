@@ -2,8 +2,9 @@
 //! JSON-RPC error. It names no URL, key or provider.
 
 use crate::net::Body;
+use crate::socket::BadUpgrade;
 use crate::why::RequestId;
-use http::header::{CONTENT_TYPE, RETRY_AFTER};
+use http::header::{CONTENT_TYPE, RETRY_AFTER, SEC_WEBSOCKET_VERSION};
 use http::{HeaderValue, Response, StatusCode};
 use jsonrpc::Malformed;
 use rand::Rng;
@@ -12,6 +13,8 @@ use rand::Rng;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Problem {
     UnknownChain,
+    /// The request wants a WebSocket and does not ask for it rightly.
+    BadUpgrade(BadUpgrade),
     BodyTooLarge {
         most: u64,
     },
@@ -48,6 +51,7 @@ impl Problem {
     pub(crate) fn status(&self) -> StatusCode {
         match self {
             Problem::UnknownChain => StatusCode::NOT_FOUND,
+            Problem::BadUpgrade(bad) => bad.status(),
             Problem::BodyTooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
             Problem::SlowBody => StatusCode::REQUEST_TIMEOUT,
             Problem::BrokenBody | Problem::Malformed(_) => StatusCode::BAD_REQUEST,
@@ -64,6 +68,8 @@ impl Problem {
     pub(crate) fn reason(&self) -> &'static str {
         match self {
             Problem::UnknownChain => "unknown_chain",
+            Problem::BadUpgrade(BadUpgrade::Origin) => "origin_not_allowed",
+            Problem::BadUpgrade(_) => "bad_upgrade",
             Problem::BodyTooLarge { .. } => "body_too_large",
             Problem::SlowBody => "slow_body",
             Problem::BrokenBody => "broken_body",
@@ -85,9 +91,10 @@ impl Problem {
     fn code(&self) -> i32 {
         match self {
             Problem::UnknownChain => jsonrpc::METHOD_NOT_FOUND,
-            Problem::BodyTooLarge { .. } | Problem::SlowBody | Problem::BrokenBody => {
-                jsonrpc::INVALID_REQUEST
-            }
+            Problem::BadUpgrade(_)
+            | Problem::BodyTooLarge { .. }
+            | Problem::SlowBody
+            | Problem::BrokenBody => jsonrpc::INVALID_REQUEST,
             Problem::Malformed(malformed) => malformed.code(),
             Problem::Saturated { .. } => jsonrpc::LIMITED,
             Problem::FilterNotFound => -32000,
@@ -102,6 +109,7 @@ impl Problem {
     fn message(&self) -> String {
         match self {
             Problem::UnknownChain => "no such chain".into(),
+            Problem::BadUpgrade(bad) => bad.message().into(),
             Problem::BodyTooLarge { most } => format!("the request body is larger than {most} bytes"),
             Problem::SlowBody => "the request body did not arrive in time".into(),
             Problem::BrokenBody => "the request body broke off".into(),
@@ -122,6 +130,7 @@ impl Problem {
             Problem::Saturated { at } => Some(at.saturating_sub(now).div_ceil(1000).max(1)),
             Problem::Overloaded { after_s } => Some(*after_s),
             Problem::UnknownChain
+            | Problem::BadUpgrade(_)
             | Problem::BodyTooLarge { .. }
             | Problem::SlowBody
             | Problem::BrokenBody
@@ -155,6 +164,9 @@ impl Problem {
         let mut response = json(self.status(), body);
         if let Some(seconds) = self.retry_after(now) {
             response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        if *self == Problem::BadUpgrade(BadUpgrade::Version) {
+            response.headers_mut().insert(SEC_WEBSOCKET_VERSION, HeaderValue::from_static("13"));
         }
         response
     }

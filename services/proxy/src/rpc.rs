@@ -32,7 +32,6 @@ pub(crate) async fn serve(
     id: RequestId,
     incoming: http::Request<Incoming>,
 ) -> Response<Body> {
-    let started = Instant::now();
     let (head, body) = incoming.into_parts();
     let fleet = worker.fleet();
     let Some(chain) = chain_of(&fleet, head.uri.path()) else {
@@ -40,17 +39,35 @@ pub(crate) async fn serve(
         finish_head(worker, id, &mut response);
         return response;
     };
-    let story = worker.stories.borrow_mut().start(id, crate::clock::unix_ms());
-    let mut visit = Visit { worker, story: Some(story), chain, started, in_flight: true };
-    worker.metrics.in_flight.set(worker.metrics.in_flight.get() + 1);
+    let mut visit = Visit::begin(worker, chain, id);
     let mut response = visit.answer(id, &head, body).await;
     finish_head(worker, id, &mut response);
     visit.end(response.status());
     response
 }
 
+/// Serves a message of a client's socket; the answer is what the same body over HTTP would have been answered.
+pub(crate) async fn serve_message(
+    worker: &Worker,
+    chain: &Arc<Chain>,
+    id: RequestId,
+    archive: bool,
+    body: &Bytes,
+) -> Response<Body> {
+    let mut visit = Visit::begin(worker, chain, id);
+    let response = match intake::hold(worker, body.len(), visit.deadline()).await {
+        Ok(_held) => {
+            let request = visit.new_request(id, Codings::IDENTITY, archive);
+            visit.enveloped(request, body, id).await
+        }
+        Err(problem) => visit.problem(&problem, None, id),
+    };
+    visit.end(response.status());
+    response
+}
+
 /// A request while it is being answered. Dropped early (the client went away) it still leaves its story.
-struct Visit<'a> {
+pub(crate) struct Visit<'a> {
     worker: &'a Worker,
     chain: &'a Arc<Chain>,
     story: Option<Record>,
@@ -61,42 +78,76 @@ struct Visit<'a> {
 /// What nginx logs when the client closed the connection first.
 const CLIENT_WENT_AWAY: u16 = 499;
 
-impl Visit<'_> {
+impl<'a> Visit<'a> {
+    pub(crate) fn begin(worker: &'a Worker, chain: &'a Arc<Chain>, id: RequestId) -> Visit<'a> {
+        let story = worker.stories.borrow_mut().start(id, crate::clock::unix_ms());
+        worker.metrics.in_flight.set(worker.metrics.in_flight.get() + 1);
+        Visit { worker, story: Some(story), chain, started: Instant::now(), in_flight: true }
+    }
+
+    pub(crate) fn chain(&self) -> &'a Arc<Chain> {
+        self.chain
+    }
+
+    pub(crate) fn deadline(&self) -> Instant {
+        self.started + self.worker.app.settings.proxy_timeout
+    }
+
     async fn answer(&mut self, id: RequestId, head: &Parts, body: Incoming) -> Response<Body> {
-        let settings = &self.worker.app.settings;
-        let deadline = self.started + settings.proxy_timeout;
-        let (body, _reservation) = match intake::read(self.worker, head, body, deadline).await {
+        let (body, _reservation) = match intake::read(self.worker, head, body, self.deadline()).await {
             Ok(read) => read,
             Err(problem) => return self.problem(&problem, None, id),
         };
-        let envelope = jsonrpc::parse(&body, usize::try_from(settings.max_batch).unwrap_or(usize::MAX));
-        let request = Request {
+        let request = self.request(id, head);
+        self.enveloped(request, &body, id).await
+    }
+
+    /// The request that `head` announces. Its story comes back with [`Visit::keep_story`].
+    pub(crate) fn request(&mut self, id: RequestId, head: &Parts) -> Request<'a> {
+        self.new_request(id, Codings::offered(&head.headers), wants_archive(head.uri.query()))
+    }
+
+    fn new_request(&mut self, id: RequestId, codings: Codings, archive: bool) -> Request<'a> {
+        Request {
             worker: self.worker,
             chain: self.chain,
             started: self.started,
-            deadline,
-            codings: Codings::offered(&head.headers),
-            archive: wants_archive(head.uri.query()),
+            deadline: self.deadline(),
+            codings,
+            archive,
             story: RefCell::new(self.story.take().unwrap_or_else(|| Record::empty(id))),
-        };
-        let response = match envelope {
-            Ok(Envelope::Single(call)) => single(&request, &call, &body, id).await,
-            // Boxed, so that the future of a single call stays small.
-            Ok(Envelope::Batch(items)) => Box::pin(batch(&request, &items, &body, id)).await,
-            Err(malformed) => malformed_body(&request, &malformed, &body, id),
-        };
+        }
+    }
+
+    pub(crate) fn keep_story(&mut self, request: Request<'_>) {
         self.story = Some(request.story.into_inner());
+    }
+
+    async fn enveloped(&mut self, request: Request<'_>, body: &Bytes, id: RequestId) -> Response<Body> {
+        let most = usize::try_from(self.worker.app.settings.max_batch).unwrap_or(usize::MAX);
+        let response = match jsonrpc::parse(body, most) {
+            Ok(Envelope::Single(call)) => single(&request, &call, body, id).await,
+            // Boxed, so that the future of a single call stays small.
+            Ok(Envelope::Batch(items)) => Box::pin(batch(&request, &items, body, id)).await,
+            Err(malformed) => malformed_body(&request, &malformed, body, id),
+        };
+        self.keep_story(request);
         response
     }
 
-    fn problem(&mut self, problem: &Problem, call: Option<&[u8]>, id: RequestId) -> Response<Body> {
+    pub(crate) fn problem(
+        &mut self,
+        problem: &Problem,
+        call: Option<&[u8]>,
+        id: RequestId,
+    ) -> Response<Body> {
         if let Some(story) = &mut self.story {
             story.reason = Some(problem.reason());
         }
         problem.respond(call, id, crate::clock::unix_ms())
     }
 
-    fn end(&mut self, status: StatusCode) {
+    pub(crate) fn end(&mut self, status: StatusCode) {
         self.close(status.as_u16());
     }
 
@@ -124,7 +175,7 @@ impl Drop for Visit<'_> {
 }
 
 /// `/<chain>`, `/<chain>/` or `/<chain>/<client key>`.
-fn chain_of<'a>(fleet: &'a Fleet, path: &str) -> Option<&'a Arc<Chain>> {
+pub(crate) fn chain_of<'a>(fleet: &'a Fleet, path: &str) -> Option<&'a Arc<Chain>> {
     let path = path.strip_prefix('/')?;
     let (name, rest) = path.split_once('/').unwrap_or((path, ""));
     if rest.contains('/') {
@@ -133,7 +184,7 @@ fn chain_of<'a>(fleet: &'a Fleet, path: &str) -> Option<&'a Arc<Chain>> {
     fleet.chain(name).or_else(|| fleet.chain(&intake::percent_decoded(name)?))
 }
 
-fn wants_archive(query: Option<&str>) -> bool {
+pub(crate) fn wants_archive(query: Option<&str>) -> bool {
     query.is_some_and(|query| query.split('&').any(|pair| pair == "archive=true"))
 }
 
@@ -243,7 +294,7 @@ fn expose(request: &Request<'_>, served: Served, response: &mut Response<Body>) 
 }
 
 /// What every answer on a chain route carries.
-fn finish_head(worker: &Worker, id: RequestId, response: &mut Response<Body>) {
+pub(crate) fn finish_head(worker: &Worker, id: RequestId, response: &mut Response<Body>) {
     let headers = response.headers_mut();
     headers.reserve(8);
     worker.app.cors.insert(headers);

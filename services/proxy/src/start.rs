@@ -107,7 +107,6 @@ fn valkey(settings: &Settings) -> anyhow::Result<Option<Valkey>> {
 fn not_served_yet(settings: &Settings, fleet: &FleetConfig) {
     let given = [
         (settings.clients_file.is_some(), "CLIENTS_FILE: clients are not told apart yet, everybody may"),
-        (settings.max_websockets.is_some(), "MAX_WEBSOCKETS: WebSockets are not served yet"),
         (
             matches!(
                 settings.headgate_flags_provider,
@@ -121,7 +120,7 @@ fn not_served_yet(settings: &Settings, fleet: &FleetConfig) {
         ),
         (
             fleet.endpoints().any(|(_, endpoint)| endpoint.disabled.is_none() && endpoint.http_url.is_none()),
-            "endpoints without http_url get no calls yet: WebSockets are not served",
+            "endpoints without http_url get no calls yet",
         ),
     ];
     given.iter().filter(|(given, _)| *given).for_each(|(_, what)| tracing::warn!("{what}"));

@@ -6,6 +6,7 @@ use crate::fleet::Fleet;
 use crate::front::Front;
 use crate::metrics::Metrics;
 use crate::net::LocalExecutor;
+use crate::socket::Sockets;
 use crate::upstream::{Connector, Pools};
 use crate::why::{Record, RequestId, Ring, Story, tell};
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -13,6 +14,7 @@ use hyper_util::server::conn::auto;
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 use std::cell::{Cell, RefCell};
+use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -65,6 +67,8 @@ pub(crate) struct Worker {
     pub(crate) metrics: Metrics,
     pub(crate) rng: RefCell<SmallRng>,
     pub(crate) stories: RefCell<Ring>,
+    /// Open WebSockets of clients.
+    pub(crate) sockets: Sockets,
     index: u16,
     fleet: RefCell<Rc<View>>,
     requests: Cell<u64>,
@@ -81,6 +85,7 @@ impl Worker {
             metrics: Metrics::default(),
             rng: RefCell::new(SmallRng::from_os_rng()),
             stories: RefCell::default(),
+            sockets: Sockets::default(),
             index,
             fleet,
             requests: Cell::new(0),
@@ -111,12 +116,18 @@ impl Worker {
         phase: watch::Receiver<Phase>,
     ) {
         let mut fold = tokio::time::interval(FOLD);
+        let mut draining = pin!(drained(phase.clone()));
+        let mut serving = true;
         loop {
             tokio::select! {
                 order = orders.recv() => match order {
                     Some(Order::Stop) | None => break,
                     Some(order) => self.carry_out(order, &phase),
                 },
+                () = &mut draining, if serving => {
+                    serving = false;
+                    self.sockets.leave();
+                }
                 _ = fold.tick() => self.tidy(),
             }
         }
@@ -155,15 +166,16 @@ impl Worker {
         self.pools.tidy(Instant::now(), |number| kept.contains(&number));
     }
 
-    async fn serve(self: Rc<Worker>, stream: TcpStream, mut phase: watch::Receiver<Phase>) {
+    async fn serve(self: Rc<Worker>, stream: TcpStream, phase: watch::Receiver<Phase>) {
         let mut server = auto::Builder::new(LocalExecutor);
         server.http1().timer(TokioTimer::new()).header_read_timeout(HEAD_PATIENCE).max_buf_size(64 * 1024);
         server.http2().timer(TokioTimer::new()).keep_alive_interval(Duration::from_secs(30));
-        let connection = server.serve_connection(TokioIo::new(stream), Front::new(Rc::clone(&self)));
+        let connection =
+            server.serve_connection_with_upgrades(TokioIo::new(stream), Front::new(Rc::clone(&self)));
         tokio::pin!(connection);
         let ended = tokio::select! {
             ended = connection.as_mut() => ended,
-            _ = phase.wait_for(|phase| *phase == Phase::Draining) => {
+            () = drained(phase) => {
                 connection.as_mut().graceful_shutdown();
                 connection.await
             }
@@ -174,9 +186,20 @@ impl Worker {
         self.connection_ended();
     }
 
-    fn connection_ended(&self) {
+    /// A connection that goes on when the server of its HTTP is done with it.
+    pub(crate) fn connection_begun(&self) {
+        self.app.workers[usize::from(self.index)].connections.fetch_add(1, Relaxed);
+    }
+
+    pub(crate) fn connection_ended(&self) {
         self.app.workers[usize::from(self.index)].connections.fetch_sub(1, Relaxed);
     }
+}
+
+/// Waits until the process finishes what is in flight.
+async fn drained(mut phase: watch::Receiver<Phase>) {
+    // Without a sender there is no process left to drain.
+    let _ = phase.wait_for(|phase| *phase == Phase::Draining).await;
 }
 
 fn adopt(stream: std::net::TcpStream) -> std::io::Result<TcpStream> {

@@ -3,7 +3,7 @@
 use super::names::{
     ATTEMPT_DURATION, ATTEMPTS, BLOCK, CAP_IN_FLIGHT, CAP_LIMIT, CAP_SHED, CAP_WAITING, CEILING, DECREASES,
     HEALTHY, HITS, HTTP_DURATION, HTTP_IN_FLIGHT, HTTP_REQUESTS, PARKED, RETRIES, RULE_HITS, SATURATED,
-    SKIPPED, STORE_DEGRADED, STORE_ERRORS, STORE_TRIPS, USAGE,
+    SKIPPED, SOCKET_CLOSES, SOCKETS, STORE_DEGRADED, STORE_ERRORS, STORE_TRIPS, USAGE,
 };
 use super::{ChainCounts, EndpointCounts, Metrics};
 use crate::fleet::{Endpoint, Fleet};
@@ -37,6 +37,13 @@ fn fold_chain(counts: &ChainCounts) {
         add(count, RETRIES, || vec![chain(), label("reason", reason)]);
     }
     add(&counts.saturated, SATURATED, || vec![chain()]);
+    let opened = counts.sockets.take();
+    if opened != 0 {
+        gauge!(SOCKETS, vec![chain()]).increment(opened as f64);
+    }
+    for (why, count) in counts.closes.borrow().iter() {
+        add(count, SOCKET_CLOSES, || vec![chain(), label("reason", why)]);
+    }
     spread(&counts.took, HTTP_DURATION, || vec![chain()]);
 }
 

@@ -5,6 +5,8 @@ use metrics::{Unit, describe_counter, describe_gauge, describe_histogram};
 pub(crate) const HTTP_REQUESTS: &str = "headgate_http_requests_total";
 pub(crate) const HTTP_DURATION: &str = "headgate_http_request_duration_seconds";
 pub(crate) const HTTP_IN_FLIGHT: &str = "headgate_http_requests_in_flight";
+pub(crate) const SOCKETS: &str = "headgate_websocket_connections";
+pub(crate) const SOCKET_CLOSES: &str = "headgate_websocket_closes_total";
 pub(crate) const ATTEMPTS: &str = "headgate_attempts_total";
 pub(crate) const ATTEMPT_DURATION: &str = "headgate_attempt_duration_seconds";
 pub(crate) const RETRIES: &str = "headgate_retries_total";
@@ -39,6 +41,8 @@ pub(crate) fn describe() {
     describe_counter!(HTTP_REQUESTS, "Requests on chain routes by status code");
     describe_histogram!(HTTP_DURATION, Unit::Seconds, "From a request's head to its answer's head");
     describe_gauge!(HTTP_IN_FLIGHT, "Requests whose answer has not begun");
+    describe_gauge!(SOCKETS, "Open WebSockets of clients");
+    describe_counter!(SOCKET_CLOSES, "WebSockets of clients that ended, by reason");
     describe_counter!(ATTEMPTS, "Attempts at endpoints by what their answer meant");
     describe_histogram!(
         ATTEMPT_DURATION,

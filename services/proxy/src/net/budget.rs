@@ -73,15 +73,25 @@ impl Reservation {
     }
 }
 
+impl Reservation {
+    /// Gives a part back, at most what is held.
+    pub(crate) fn give_back(&mut self, bytes: usize) {
+        let bytes = bytes.min(self.bytes);
+        if bytes == 0 {
+            return;
+        }
+        self.bytes -= bytes;
+        let before = self.budget.left.fetch_add(bytes, Relaxed);
+        // Someone waits only while little is left; waking costs nothing when nobody does.
+        if before < self.budget.total / 2 {
+            self.budget.freed.notify_waiters();
+        }
+    }
+}
+
 impl Drop for Reservation {
     fn drop(&mut self) {
-        if self.bytes > 0 {
-            let before = self.budget.left.fetch_add(self.bytes, Relaxed);
-            // Someone waits only while little is left; waking costs nothing when nobody does.
-            if before < self.budget.total / 2 {
-                self.budget.freed.notify_waiters();
-            }
-        }
+        self.give_back(self.bytes);
     }
 }
 
@@ -96,6 +106,8 @@ mod tests {
         let mut first = budget.open();
         assert!(first.try_grow(6) && first.try_grow(4));
         assert!(!budget.open().try_grow(1), "kills: taking without checking");
+        first.give_back(1);
+        assert!(budget.open().try_grow(1) && !budget.open().try_grow(2), "kills: giving back all or nothing");
         drop(first);
         assert!(budget.open().try_grow(10), "kills: forgetting a growth on drop");
     }

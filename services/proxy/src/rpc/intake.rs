@@ -33,6 +33,16 @@ pub(super) async fn read(
     }
 }
 
+/// Room in the budget for a message that is here already.
+pub(super) async fn hold(worker: &Worker, bytes: usize, deadline: Instant) -> Result<Reservation, Problem> {
+    let mut reservation = worker.app.bodies.open();
+    match tokio::time::timeout_at(deadline.into(), reserve(worker, &mut reservation, bytes)).await {
+        Ok(Ok(())) => Ok(reservation),
+        Ok(Err(problem)) => Err(problem),
+        Err(_) => Err(overloaded(worker)),
+    }
+}
+
 async fn collect(
     worker: &Worker,
     mut body: Incoming,

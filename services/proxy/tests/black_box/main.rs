@@ -13,6 +13,7 @@ mod connections;
 mod headers;
 mod health;
 mod programs;
+mod sockets;
 mod state;
 mod transactions;
 mod verdicts;

@@ -3,11 +3,13 @@
 mod client;
 mod command;
 mod proxy;
+mod socket;
 mod world;
 
 pub(crate) use client::{Client, Reply, call, calls, right};
 pub(crate) use command::run;
 pub(crate) use proxy::Proxy;
+pub(crate) use socket::Socket;
 pub(crate) use world::{Builder, World, entry};
 
 use std::time::Duration;
