@@ -238,6 +238,12 @@ impl Tracker {
         true
     }
 
+    /// What probes make of it; `None`: not probed yet.
+    #[must_use]
+    pub fn probed(&self) -> Option<bool> {
+        self.seen.map(|seen| seen.good)
+    }
+
     /// What is known at `now`.
     #[must_use]
     pub fn view(&self, now: u64) -> View {

@@ -4,11 +4,13 @@
 //! the handles are the truth; another backend keeps them in step in the background.
 
 mod account;
+mod health;
 mod memory;
 mod park;
 mod valkey;
 
 pub use account::Account;
+pub use health::{Finding, News, subject};
 pub use memory::{Memory, Rules, Sharing};
 pub use park::{Change, Park, Proposal};
 pub use valkey::{BadSetting, Named, Op, Target, Valkey};

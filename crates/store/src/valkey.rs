@@ -9,6 +9,7 @@ mod hours;
 mod keys;
 mod leases;
 mod link;
+mod reports;
 mod scripts;
 mod steps;
 mod subject;
@@ -31,10 +32,11 @@ use rand::{Rng, SeedableRng};
 use tokio::sync::{Notify, mpsc, watch};
 use tokio::time::{sleep, timeout};
 
-use crate::{Account, Clock, Memory, Sharing};
+use crate::{Account, Clock, Finding, Memory, News, Sharing};
 use keys::{Keys, Of};
 use leases::Refill;
-use link::Link;
+use link::{Ears, Link};
+use reports::Reports;
 use scripts::Scripts;
 use steps::StepWatch;
 use subject::{Depth, Ground, Handle, Subject};
@@ -51,6 +53,10 @@ const BREATH: Duration = Duration::from_millis(20);
 const WHOLE: Duration = Duration::from_secs(5);
 /// Who probes a parked account has this long, or somebody else may.
 const PROBER_MS: u64 = 15_000;
+/// Who checks health has this long, or somebody else takes over.
+pub(crate) const CHECKER_MS: u64 = 10_000;
+/// So many messages wait to be looked at; what is lost beyond them is read soon.
+const UNREAD: usize = 256;
 /// Saying goodbye as a whole takes no longer.
 const GOODBYE: Duration = Duration::from_secs(2);
 
@@ -58,6 +64,7 @@ const GOODBYE: Duration = Duration::from_secs(2);
 pub struct Valkey {
     ground: Ground,
     refill: Arc<Refill>,
+    reports: Reports,
     keys: Keys,
     clock: Clock,
     sharing: Sharing,
@@ -100,6 +107,7 @@ impl Valkey {
         Ok(Valkey {
             ground: Ground { link, scripts, trouble, holder: name, channel: keys.changes() },
             refill: Arc::new(refill),
+            reports: Reports::new(keys.health(), keys.news(), target.poll),
             keys,
             clock,
             sharing: Sharing { holder: Holder(holder), assumed: target.replicas_assumed },
@@ -146,37 +154,71 @@ impl Valkey {
     }
 
     /// Keeps the handles of `memory` in step until it is dropped. `changed` is called when something was parked or came
-    /// back because of others.
-    pub async fn run(&self, memory: &Memory, changed: impl Fn()) {
-        let (told, heard) = mpsc::channel(1);
+    /// back because of others, `news` with what others found at endpoints.
+    pub async fn run(&self, memory: &Memory, changed: impl Fn(), news: impl Fn(Vec<News>)) {
+        let (changes, heard) = mpsc::channel(1);
+        let (told, unread) = mpsc::channel(UNREAD);
         tokio::select! {
-            () = self.ground.link.keep(told) => {}
+            () = self.ground.link.keep(Ears { changes, news: told }) => {}
+            () = self.reports.run(&self.ground, unread, news) => {}
             () = self.refill_leases(memory) => {}
             () = self.keep_in_step(memory, heard, changed) => {}
         }
     }
 
+    /// Tells all others what a check found at `subject` (see [`crate::subject`]).
+    pub fn found(&self, subject: String, finding: Finding) {
+        self.reports.found(subject, finding);
+    }
+
+    /// Tells all others that `subject` was ejected here.
+    pub fn ejected(&self, subject: String) {
+        self.reports.ejected(subject);
+    }
+
+    /// How long the right to check health lasts; it is to be taken again well before.
+    #[must_use]
+    pub fn checks_lease() -> Duration {
+        Duration::from_millis(CHECKER_MS)
+    }
+
+    /// Takes, or keeps, the right to check health; false when another process has it. Without Valkey everybody has it.
+    pub async fn claim_checks(&self) -> bool {
+        self.claim_key(self.keys.checker(), CHECKER_MS).await
+    }
+
+    /// Gives up the right to check health: another process may begin at once.
+    pub async fn release_checks(&self) {
+        self.release_key(self.keys.checker()).await;
+    }
+
     /// Takes the right to probe what is parked; false when another process has it. Without Valkey everybody has it.
     pub async fn claim(&self, named: Named<'_>) -> bool {
-        let args = vec![self.ground.holder.clone(), PROBER_MS.to_string()];
-        if !self.is_up() {
-            return true;
-        }
-        self.ground.link.counts().tripped(Op::Claim);
-        let keys = vec![self.of(named).prober()];
-        let scripts = &self.ground.scripts;
-        let answer = self.ground.link.run(Op::Claim, &scripts.claim, keys, args, subject::LIMIT).await;
-        answer.ok().as_ref().and_then(Value::as_u64) == Some(1)
+        self.claim_key(self.of(named).prober(), PROBER_MS).await
     }
 
     /// Waits until others can know what was changed here, then gives up the right to probe.
     pub async fn release(&self, named: Named<'_>) {
         self.flush().await;
+        self.release_key(self.of(named).prober()).await;
+    }
+
+    async fn claim_key(&self, key: String, life_ms: u64) -> bool {
+        if !self.is_up() {
+            return true;
+        }
+        let args = vec![self.ground.holder.clone(), life_ms.to_string()];
         self.ground.link.counts().tripped(Op::Claim);
-        let (keys, args) = (vec![self.of(named).prober()], vec![self.ground.holder.clone()]);
+        let script = &self.ground.scripts.claim;
+        let answer = self.ground.link.run(Op::Claim, script, vec![key], args, subject::LIMIT).await;
+        answer.ok().as_ref().and_then(Value::as_u64) == Some(1)
+    }
+
+    async fn release_key(&self, key: String) {
+        self.ground.link.counts().tripped(Op::Claim);
+        let (script, args) = (&self.ground.scripts.release, vec![self.ground.holder.clone()]);
         // Lost, it ends by itself.
-        let _ =
-            self.ground.link.run(Op::Claim, &self.ground.scripts.release, keys, args, subject::LIMIT).await;
+        let _ = self.ground.link.run(Op::Claim, script, vec![key], args, subject::LIMIT).await;
     }
 
     /// Tells what was not told yet, returns tokens, and says goodbye. Nobody must dispatch any more.

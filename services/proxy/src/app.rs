@@ -5,7 +5,7 @@ mod run;
 pub(crate) use run::{Bound, run};
 
 use crate::cors::Cors;
-use crate::fleet::Fleet;
+use crate::fleet::{self, Fleet};
 use crate::gates::Gates;
 use crate::net::{Budget, Dealer};
 use crate::worker::{Order, Phase};
@@ -13,7 +13,7 @@ use crate::{pages, select};
 use arc_swap::ArcSwap;
 use config::Settings;
 use health::Readiness;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use store::{Memory, Valkey};
 use tokio::sync::{Notify, oneshot, watch};
@@ -44,8 +44,10 @@ pub(crate) struct App {
     pub(crate) process: u32,
     pub(crate) started: std::time::Instant,
     pub(crate) readiness: Mutex<Readiness>,
-    /// The first pass of health checks is over.
-    pub(crate) checked: AtomicBool,
+    /// When a checker was last known to be at work, here or elsewhere; 0: never. Unix milliseconds.
+    checked_at: AtomicU64,
+    /// The checker's own word, where `READY_STRICT` has it asked.
+    pub(crate) checker_ready: AtomicBool,
     phase: AtomicU8,
     phases: watch::Sender<Phase>,
     health: Notify,
@@ -74,7 +76,8 @@ impl App {
             process: rand::random(),
             started: std::time::Instant::now(),
             readiness: Mutex::new(pages::readiness(&settings)),
-            checked: AtomicBool::new(false),
+            checked_at: AtomicU64::new(0),
+            checker_ready: AtomicBool::new(false),
             phase: AtomicU8::new(Phase::Serving as u8),
             phases: watch::Sender::new(Phase::Serving),
             health: Notify::new(),
@@ -117,8 +120,18 @@ impl App {
         self.valkey.as_ref().is_none_or(Valkey::is_up)
     }
 
-    pub(crate) async fn health_woken(&self) {
-        self.health.notified().await;
+    /// Whether a checker is at work: as it says itself, where it is asked, or as its findings show.
+    pub(crate) fn is_checked(&self) -> bool {
+        if self.asks_checker() {
+            return self.checker_ready.load(Relaxed);
+        }
+        let ago = fleet::clock::unix_ms().saturating_sub(self.checked_at.load(Relaxed));
+        ago < fleet::fresh_for_ms(&self.settings)
+    }
+
+    /// Whether readiness goes by what the separate checker's `/ready` says, as with the predecessor.
+    pub(crate) fn asks_checker(&self) -> bool {
+        self.settings.ready_strict && !self.settings.checks_inside()
     }
 
     /// Has every worker fold its counts; the sum of the requests in flight.
@@ -131,6 +144,36 @@ impl App {
             }
         }
         in_flight
+    }
+}
+
+impl prober::Host for App {
+    fn fleet(&self) -> Arc<Fleet> {
+        self.fleet.load_full()
+    }
+
+    fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    fn memory(&self) -> &Memory {
+        &self.memory
+    }
+
+    fn valkey(&self) -> Option<&Valkey> {
+        self.valkey.as_ref()
+    }
+
+    fn wake(&self) {
+        self.wake_health();
+    }
+
+    fn woken(&self) -> impl Future<Output = ()> {
+        self.health.notified()
+    }
+
+    fn checked(&self) {
+        self.checked_at.store(fleet::clock::unix_ms(), Relaxed);
     }
 }
 

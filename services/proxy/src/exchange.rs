@@ -11,11 +11,10 @@ use rest::UnderWay;
 use crate::fleet::Endpoint;
 use crate::gates::Permits;
 use crate::request::Request;
-use crate::upstream::{Codings, Failure, Pools};
+use crate::upstream::{Codings, Failure};
 use bytes::Bytes;
 use detect::{Head, Item, Judgement, Protocol};
 use http::{HeaderValue, StatusCode};
-use http_body_util::BodyExt;
 use std::collections::VecDeque;
 use std::time::Instant;
 
@@ -114,20 +113,4 @@ async fn exchange(request: &Request<'_>, endpoint: &Endpoint, ask: &Ask<'_>, und
     };
     let rest = Rest::new(body, connection, under_way, worker.app.settings.proxy_timeout_per_try);
     hold::hold(worker, &request.chain.tables.rules, &seen, head.status, ask, rest).await
-}
-
-/// A probe's exchange: the head and the decoded body, at most `most` bytes. The caller sets the time limit.
-pub(crate) async fn unjudged(
-    pools: &Pools,
-    endpoint: &Endpoint,
-    body: Bytes,
-    most: usize,
-) -> Result<(http::response::Parts, Bytes), String> {
-    let Some(target) = &endpoint.http else { return Err("no HTTP URL".into()) };
-    let sent = pools.send(endpoint.number, target, body, Codings::IDENTITY).await;
-    let (response, connection) = sent.map_err(|failure| failure.to_string())?;
-    let (head, body) = response.into_parts();
-    let body = http_body_util::Limited::new(body, most).collect().await.map_err(|error| error.to_string())?;
-    connection.give_back();
-    Ok((head, body.to_bytes()))
 }

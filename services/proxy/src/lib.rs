@@ -28,20 +28,18 @@ mod rpc;
 mod select;
 mod socket;
 
+mod checker;
 mod flags;
-mod fleet;
-mod gates;
-mod health_checks;
 mod reload;
-mod tables;
-mod upstream;
 
-mod clock;
 mod metrics;
 mod operator;
 mod why;
 
 pub use select::benchmark;
+
+pub(crate) use ::fleet::{self, clock, gates, tables};
+pub(crate) use ::upstream;
 
 /// Does what the command line asks for, and ends with its exit code.
 pub fn run() -> std::process::ExitCode {

@@ -5,14 +5,12 @@
 mod fold;
 mod names;
 
-pub(crate) use fold::{gauges, of_gates, of_store};
-pub(crate) use names::{
-    CHECK_DURATION, CHECKS, FLAGS_PANICS, FLAGS_READY, HITS, RECOVERIES, RELOAD_OK, RELOADS, describe,
-};
+pub(crate) use fold::{gauges, of_gates};
+pub(crate) use names::{FLAGS_PANICS, FLAGS_READY, RELOAD_OK, RELOADS, describe};
+pub(crate) use prober::metrics::of_store;
 
 use crate::app::App;
 use crate::fleet::{Chain, Endpoint};
-use ::metrics::gauge;
 use detect::{RuleId, Verdict};
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -121,7 +119,7 @@ impl Metrics {
 
 /// Keeps the registry's memory bounded while nobody scrapes, and what grows old fresh.
 pub(crate) async fn upkeep(app: Arc<App>, registry: Registry) {
-    gauge!(names::BUILD, "version" => env!("CARGO_PKG_VERSION")).set(1.0);
+    prober::metrics::of_build(env!("CARGO_PKG_VERSION"));
     let mut tick = tokio::time::interval(std::time::Duration::from_secs(5));
     loop {
         tick.tick().await;

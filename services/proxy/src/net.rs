@@ -3,9 +3,7 @@
 mod body;
 mod budget;
 mod listener;
-mod local;
 
 pub(crate) use body::{Body, BodyError, Relay};
 pub(crate) use budget::{Budget, Reservation};
 pub(crate) use listener::{Dealer, deal};
-pub(crate) use local::LocalExecutor;

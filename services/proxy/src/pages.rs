@@ -12,7 +12,6 @@ use axum::routing::{any, get};
 use health::{Degraded, Grace, Readiness, ReadinessView};
 use serde_json::{Value, json};
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
 use tower_http::catch_panic::CatchPanicLayer;
 
 const GET_NEEDS_UPGRADE: &str = "GET requests to this endpoint are only supported for WebSocket upgrade requests. \
@@ -94,7 +93,7 @@ impl View {
             uptime_ms: u64::try_from(app.started.elapsed().as_millis()).unwrap_or(u64::MAX),
             chains,
             store_reachable: app.store_is_reachable(),
-            checked: app.checked.load(Relaxed),
+            checked: app.is_checked(),
             stopping: app.phase() != Phase::Serving,
         }
     }

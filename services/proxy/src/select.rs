@@ -9,14 +9,12 @@ mod tried;
 
 pub(crate) use tried::Tried;
 
-use crate::fleet::{Chain, Endpoint, Refusal, Tier};
+use crate::fleet::{Chain, Endpoint, FEW, Refusal, Tier};
 use config::{Role, Selection};
 use ledger::{CeilingKind, Cost, Take, Ticket};
 use rand::Rng;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// How many candidates of a tier are compared.
-pub(crate) const FEW: usize = 8;
 /// Scores this close are equal.
 const CLOSE: f64 = 1.05;
 

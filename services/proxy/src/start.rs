@@ -99,6 +99,7 @@ fn valkey(settings: &Settings) -> anyhow::Result<Option<Valkey>> {
         prefix: settings.valkey_key_prefix.clone(),
         timeout: settings.valkey_timeout_ms,
         replicas_assumed: settings.replicas_assumed,
+        poll: settings.health_cache_ttl,
     };
     Ok(Some(Valkey::new(&target, crate::clock::unix_ms)?))
 }

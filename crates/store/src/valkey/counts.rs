@@ -11,13 +11,15 @@ pub enum Op {
     Sync,
     /// A record written by compare-and-set.
     Swap,
-    /// Who probes a parked account.
+    /// Who probes a parked account, and who checks health.
     Claim,
+    /// What checkers found.
+    Health,
 }
 
 impl Op {
     /// All of them.
-    pub const ALL: [Op; 4] = [Op::Lease, Op::Sync, Op::Swap, Op::Claim];
+    pub const ALL: [Op; 5] = [Op::Lease, Op::Sync, Op::Swap, Op::Claim, Op::Health];
 
     /// Its name in metrics.
     #[must_use]
@@ -27,6 +29,7 @@ impl Op {
             Op::Sync => "sync",
             Op::Swap => "swap",
             Op::Claim => "claim",
+            Op::Health => "health",
         }
     }
 }

@@ -32,6 +32,21 @@ impl Keys {
         format!("{}changes", self.0)
     }
 
+    /// A hash: what checkers found, by endpoint and protocol.
+    pub(crate) fn health(&self) -> String {
+        format!("{}health", self.0)
+    }
+
+    /// The channel on which findings and ejections are told.
+    pub(crate) fn news(&self) -> String {
+        format!("{}news", self.0)
+    }
+
+    /// Who checks health now.
+    pub(crate) fn checker(&self) -> String {
+        format!("{}checker", self.0)
+    }
+
     /// Written when a connection is made, to see whether writing is possible.
     pub(crate) fn trial(&self) -> String {
         format!("{}trial", self.0)

@@ -45,6 +45,27 @@ pub(crate) enum Failure {
     Refused(String),
 }
 
+/// Who listens to what others say.
+#[derive(Clone)]
+pub(crate) struct Ears {
+    /// A record changed.
+    pub(crate) changes: mpsc::Sender<()>,
+    /// What a checker found, or whom a proxy ejected.
+    pub(crate) news: mpsc::Sender<String>,
+}
+
+impl Ears {
+    fn hear(&self, is_news: bool, text: String) {
+        if is_news {
+            // What a full queue loses is read with the next whole reading.
+            let _ = self.news.try_send(text);
+        } else {
+            // A full queue says already what this would say.
+            let _ = self.changes.try_send(());
+        }
+    }
+}
+
 /// One connection, or none.
 pub(crate) struct Link {
     builder: Builder,
@@ -132,8 +153,8 @@ impl Link {
         }
     }
 
-    /// Keeps a connection until it is dropped; what is heard on the channel of changes goes to `heard`.
-    pub(crate) async fn keep(&self, heard: mpsc::Sender<()>) {
+    /// Keeps a connection until it is dropped; what others say goes to `heard`.
+    pub(crate) async fn keep(&self, heard: Ears) {
         let mut outage = Outage::new(&self.place);
         loop {
             match timeout(CONNECT, self.connect(heard.clone())).await.unwrap_or(Err(Failure::TimedOut)) {
@@ -162,7 +183,7 @@ impl Link {
         close(client, task).await;
     }
 
-    async fn connect(&self, heard: mpsc::Sender<()>) -> Result<(Client, ConnectHandle), Failure> {
+    async fn connect(&self, heard: Ears) -> Result<(Client, ConnectHandle), Failure> {
         let client = self.builder.build().map_err(|error| failure(&error))?;
         let task = client.init().await.map_err(|error| failure(&error))?;
         match self.try_out(&client, heard).await {
@@ -175,7 +196,7 @@ impl Link {
     }
 
     /// A server that does not let us write, or listen, is of no use.
-    async fn try_out(&self, client: &Client, heard: mpsc::Sender<()>) -> Result<(), Failure> {
+    async fn try_out(&self, client: &Client, heard: Ears) -> Result<(), Failure> {
         let life = Some(Expiration::EX(TRIAL_LIFE_S));
         let holder = self.holder.as_str();
         client
@@ -183,14 +204,15 @@ impl Link {
             .await
             .map_err(|error| failure(&error))?;
         let own = self.holder.clone();
+        let news = self.keys.news();
         client.on_message(move |message| {
-            if message.value.as_str().as_deref() != Some(own.as_str()) {
-                // A full queue says already what this would say.
-                let _ = heard.try_send(());
+            let text = message.value.as_string().unwrap_or_default();
+            if text.lines().next() != Some(own.as_str()) {
+                heard.hear(*message.channel == *news, text);
             }
             async { Ok(()) }
         });
-        client.subscribe(self.keys.changes()).await.map_err(|error| failure(&error))
+        client.subscribe(vec![self.keys.changes(), self.keys.news()]).await.map_err(|error| failure(&error))
     }
 
     fn client(&self) -> MutexGuard<'_, Option<(u64, Client)>> {

@@ -18,6 +18,9 @@ pub(crate) struct Scripts {
     pub(crate) swap: Script,
     pub(crate) claim: Script,
     pub(crate) release: Script,
+    pub(crate) report: Script,
+    pub(crate) reports: Script,
+    pub(crate) forget: Script,
 }
 
 impl Scripts {
@@ -30,6 +33,9 @@ impl Scripts {
             swap: script(concat!(include_str!("call.lua"), include_str!("swap.lua"))),
             claim: script(concat!(include_str!("call.lua"), include_str!("claim.lua"))),
             release: script(concat!(include_str!("call.lua"), include_str!("release.lua"))),
+            report: script(concat!(include_str!("call.lua"), include_str!("report.lua"))),
+            reports: script(concat!(include_str!("call.lua"), include_str!("reports.lua"))),
+            forget: script(concat!(include_str!("call.lua"), include_str!("forget.lua"))),
         }
     }
 }

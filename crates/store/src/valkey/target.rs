@@ -34,6 +34,8 @@ pub struct Target {
     pub timeout: Duration,
     /// Proxies to reckon with if the store is lost before it told their number.
     pub replicas_assumed: u32,
+    /// What checkers found is read as a whole this often, in case something was not heard.
+    pub poll: Duration,
 }
 
 /// A setting that cannot be used.
@@ -180,6 +182,7 @@ mod tests {
             prefix: "headgate".to_owned(),
             timeout: Duration::from_millis(50),
             replicas_assumed: 4,
+            poll: Duration::from_secs(10),
         }
     }
 

@@ -34,6 +34,7 @@ pub(crate) fn target(port: u16, prefix: &str) -> Target {
         prefix: prefix.to_owned(),
         timeout: Duration::from_millis(50),
         replicas_assumed: 4,
+        poll: Duration::from_secs(1),
     }
 }
 
@@ -53,11 +54,7 @@ impl Replica {
         let (memory, changes) = (Arc::new(Memory::shared(valkey.sharing())), Arc::<AtomicUsize>::default());
         let (store, handles, count) = (Arc::clone(&valkey), Arc::clone(&memory), Arc::clone(&changes));
         let run = async move {
-            store
-                .run(&handles, || {
-                    count.fetch_add(1, Relaxed);
-                })
-                .await;
+            store.run(&handles, || drop(count.fetch_add(1, Relaxed)), |_| {}).await;
         };
         Replica { valkey: Some(valkey), memory, task: Some(tokio::spawn(run)), changes }
     }

@@ -6,7 +6,7 @@ use crate::flags::Provider;
 use crate::net::{Dealer, deal};
 use crate::upstream::Connector;
 use crate::worker::{Order, Phase, Worker};
-use crate::{flags, health_checks, metrics, operator, pages, reload};
+use crate::{checker, flags, metrics, operator, pages, reload};
 use anyhow::Context;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -145,13 +145,15 @@ async fn control(
     }
     let metrics_addr = metrics_addr.map(|addr| addr.to_string()).unwrap_or_default();
     tracing::info!(%addr, metrics_addr, version = env!("CARGO_PKG_VERSION"), "listening");
-    let health = tokio::task::spawn_local(health_checks::run(Arc::clone(&app), connector));
+    let readiness = tokio::task::spawn_local(checker::follow(Arc::clone(&app), connector.clone()));
+    let health = tokio::task::spawn_local(prober::run(Arc::clone(&app), connector, duty(&app.settings)));
     let reloads = tokio::task::spawn_local(reload::run(Arc::clone(&app), env));
     let upkeep = tokio::task::spawn_local(metrics::upkeep(Arc::clone(&app), registry));
     let ended = tokio::select! {
         _ = terminate.recv() => Ok("SIGTERM"),
         _ = interrupt.recv() => Ok("SIGINT"),
         ended = health => Err(anyhow::anyhow!("the health checks ended: {ended:?}")),
+        ended = readiness => Err(anyhow::anyhow!("the watch over readiness ended: {ended:?}")),
         ended = reloads => Err(anyhow::anyhow!("the reloader ended: {ended:?}")),
         ended = sharing => Err(anyhow::anyhow!("the shared store's task ended: {ended:?}")),
         ended = &mut flags.task => Err(anyhow::anyhow!("reading flags ended: {ended:?}")),
@@ -169,10 +171,23 @@ async fn control(
     ended.map(drop)
 }
 
+/// Whether this process checks health: alone it does, and else whoever is elected, among the proxies where there is no
+/// separate checker.
+fn duty(settings: &config::Settings) -> prober::Duty {
+    match settings.store_backend {
+        config::StoreBackend::Memory => prober::Duty::Always,
+        config::StoreBackend::Valkey if settings.checks_inside() => prober::Duty::Elected,
+        config::StoreBackend::Valkey => prober::Duty::Never,
+    }
+}
+
 /// Keeps what this process knows in step with other processes, if it shares anything.
 async fn share(app: Arc<App>) {
     match &app.valkey {
-        Some(valkey) => valkey.run(&app.memory, || app.parks_changed()).await,
+        Some(valkey) => {
+            let learn = |news| prober::learn(&*app, news);
+            valkey.run(&app.memory, || app.parks_changed(), learn).await;
+        }
         None => std::future::pending().await,
     }
 }

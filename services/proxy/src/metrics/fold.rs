@@ -1,18 +1,16 @@
 //! From a worker's cells into the registry, and from the fleet's state into gauges.
 
 use super::names::{
-    ATTEMPT_DURATION, ATTEMPTS, BLOCK, CAP_IN_FLIGHT, CAP_LIMIT, CAP_SHED, CAP_WAITING, CEILING, DECREASES,
-    HEALTHY, HITS, HTTP_DURATION, HTTP_IN_FLIGHT, HTTP_REQUESTS, PARKED, RETRIES, RULE_HITS, SATURATED,
-    SKIPPED, SOCKET_CLOSES, SOCKETS, STORE_DEGRADED, STORE_ERRORS, STORE_TRIPS, USAGE,
+    ATTEMPT_DURATION, ATTEMPTS, CAP_IN_FLIGHT, CAP_LIMIT, CAP_SHED, CAP_WAITING, DECREASES, HITS,
+    HTTP_DURATION, HTTP_IN_FLIGHT, HTTP_REQUESTS, RETRIES, RULE_HITS, SATURATED, SKIPPED, SOCKET_CLOSES,
+    SOCKETS,
 };
 use super::{ChainCounts, EndpointCounts, Metrics};
-use crate::fleet::{Endpoint, Fleet};
+use crate::fleet::Fleet;
 use crate::gates::Gates;
 use detect::Verdict;
-use ledger::{CeilingKind, Unit};
 use metrics::{Label, counter, gauge, histogram};
 use std::sync::Arc;
-use store::{Op, Valkey};
 use telemetry::local::{Count, Durations};
 
 impl Metrics {
@@ -91,16 +89,6 @@ fn label(key: &'static str, value: &str) -> Label {
     Label::new(key, value.to_owned())
 }
 
-/// What the shared store was used for, if there is one.
-pub(crate) fn of_store(valkey: &Valkey) {
-    gauge!(STORE_DEGRADED).set(if valkey.is_up() { 0.0 } else { 1.0 });
-    for op in Op::ALL {
-        let (trips, errors) = valkey.counts(op);
-        counter!(STORE_TRIPS, "op" => op.as_str()).absolute(trips);
-        counter!(STORE_ERRORS, "op" => op.as_str()).absolute(errors);
-    }
-}
-
 /// Sets what is known of each gate. One that never has a limit is counted by what its endpoints have in flight.
 pub(crate) fn of_gates(gates: &Gates, fleet: &Fleet) {
     for gate in gates.all() {
@@ -123,41 +111,5 @@ pub(crate) fn of_gates(gates: &Gates, fleet: &Fleet) {
 /// Sets the gauges that describe the fleet at `now` (Unix milliseconds).
 pub(crate) fn gauges(fleet: &Fleet, in_flight: i64, now: u64) {
     gauge!(HTTP_IN_FLIGHT).set(in_flight as f64);
-    for (chain, endpoint) in fleet.endpoints() {
-        of_endpoint(&chain.name, endpoint, now);
-    }
-}
-
-fn of_endpoint(chain: &Arc<str>, endpoint: &Endpoint, now: u64) {
-    let who =
-        || vec![Label::new("chain", Arc::clone(chain)), Label::new("endpoint", Arc::clone(&endpoint.id))];
-    let truth = |yes: bool| if yes { 1.0 } else { 0.0 };
-    let healthy = |protocol: &str, usable: bool| {
-        gauge!(HEALTHY, [who(), vec![label("protocol", protocol)]].concat()).set(truth(usable));
-    };
-    if endpoint.http.is_some() {
-        healthy("http", endpoint.state.view(now).usable);
-    }
-    if endpoint.ws.is_some() {
-        healthy("ws", endpoint.state.view_ws(now).usable);
-    }
-    let parked = endpoint.account.park.is_parked(now) || endpoint.address.is_parked(now);
-    gauge!(PARKED, who()).set(truth(parked));
-    if endpoint.state.block() > 0 {
-        gauge!(BLOCK, who()).set(endpoint.state.block() as f64);
-    }
-    for ceiling in endpoint.account.gate.snapshot(now) {
-        let kind = match ceiling.kind {
-            CeilingKind::Static => "static",
-            CeilingKind::Learned => "learned",
-        };
-        let unit = match ceiling.unit {
-            Unit::Requests => "requests",
-            Unit::ComputeUnits => "compute_units",
-        };
-        let window = label("window_seconds", &(ceiling.window_ms / 1000).to_string());
-        let of = || [who(), vec![window.clone(), label("unit", unit)]].concat();
-        gauge!(CEILING, [of(), vec![label("kind", kind)]].concat()).set(ceiling.limit as f64);
-        gauge!(USAGE, of()).set(ceiling.used as f64);
-    }
+    prober::metrics::of_fleet(fleet, now);
 }

@@ -1,5 +1,7 @@
 //! Names and what they mean, once.
 
+pub(crate) use prober::metrics::HITS;
+
 use metrics::{Unit, describe_counter, describe_gauge, describe_histogram};
 
 pub(crate) const HTTP_REQUESTS: &str = "headgate_http_requests_total";
@@ -10,34 +12,22 @@ pub(crate) const SOCKET_CLOSES: &str = "headgate_websocket_closes_total";
 pub(crate) const ATTEMPTS: &str = "headgate_attempts_total";
 pub(crate) const ATTEMPT_DURATION: &str = "headgate_attempt_duration_seconds";
 pub(crate) const RETRIES: &str = "headgate_retries_total";
-pub(crate) const HEALTHY: &str = "headgate_endpoint_healthy";
-pub(crate) const BLOCK: &str = "headgate_endpoint_block";
-pub(crate) const PARKED: &str = "headgate_endpoint_parked";
-pub(crate) const HITS: &str = "headgate_hits_total";
-pub(crate) const RECOVERIES: &str = "headgate_recoveries_total";
-pub(crate) const CEILING: &str = "headgate_capacity_ceiling";
-pub(crate) const USAGE: &str = "headgate_capacity_usage";
 pub(crate) const SKIPPED: &str = "headgate_capacity_skipped_total";
 pub(crate) const DECREASES: &str = "headgate_capacity_decreases_total";
 pub(crate) const SATURATED: &str = "headgate_saturated_total";
-pub(crate) const CHECKS: &str = "headgate_health_checks_total";
-pub(crate) const CHECK_DURATION: &str = "headgate_health_check_duration_seconds";
 pub(crate) const RULE_HITS: &str = "headgate_detect_rule_hits_total";
-pub(crate) const STORE_TRIPS: &str = "headgate_store_round_trips_total";
-pub(crate) const STORE_ERRORS: &str = "headgate_store_errors_total";
-pub(crate) const STORE_DEGRADED: &str = "headgate_store_degraded";
 pub(crate) const CAP_LIMIT: &str = "headgate_concurrency_limit";
 pub(crate) const CAP_IN_FLIGHT: &str = "headgate_concurrency_in_flight";
 pub(crate) const CAP_WAITING: &str = "headgate_concurrency_waiting";
 pub(crate) const CAP_SHED: &str = "headgate_concurrency_shed_total";
 pub(crate) const FLAGS_READY: &str = "headgate_flags_ready";
 pub(crate) const FLAGS_PANICS: &str = "headgate_flags_refresh_panics_total";
-pub(crate) const BUILD: &str = "headgate_build_info";
 pub(crate) const RELOADS: &str = "headgate_config_reloads_total";
 pub(crate) const RELOAD_OK: &str = "headgate_config_last_reload_successful";
 
 /// Tells the registry what each metric means.
 pub(crate) fn describe() {
+    prober::metrics::describe();
     describe_counter!(HTTP_REQUESTS, "Requests on chain routes by status code");
     describe_histogram!(HTTP_DURATION, Unit::Seconds, "From a request's head to its answer's head");
     describe_gauge!(HTTP_IN_FLIGHT, "Requests whose answer has not begun");
@@ -50,22 +40,10 @@ pub(crate) fn describe() {
         "From sending an attempt until its verdict was certain"
     );
     describe_counter!(RETRIES, "Attempts that led to another one, by reason");
-    describe_gauge!(HEALTHY, "1 when an endpoint may be selected, by protocol");
-    describe_gauge!(BLOCK, "The newest block an endpoint is known to have");
-    describe_gauge!(PARKED, "1 while an endpoint's account or address is parked");
-    describe_counter!(HITS, "Rate limits that were hit, by kind (burst or quota)");
-    describe_counter!(RECOVERIES, "Parked accounts that came back");
-    describe_gauge!(CEILING, "The ceiling in force per window, as grown now, by kind (static or learned)");
-    describe_gauge!(USAGE, "What is used of the ceiling's window");
     describe_counter!(SKIPPED, "Times an endpoint was passed over because it was parked or at its ceiling");
     describe_counter!(DECREASES, "Times a learned ceiling was lowered");
     describe_counter!(SATURATED, "Requests refused because every endpoint was at its limit");
-    describe_counter!(CHECKS, "Health probes by result");
-    describe_histogram!(CHECK_DURATION, Unit::Seconds, "How long health probes took");
     describe_counter!(RULE_HITS, "Answers by the detection rule that decided");
-    describe_counter!(STORE_TRIPS, "Round trips to the shared store, by what they were for");
-    describe_counter!(STORE_ERRORS, "Commands to the shared store that failed, by what they were for");
-    describe_gauge!(STORE_DEGRADED, "1 while the shared store does not answer");
     describe_gauge!(CAP_LIMIT, "The cap in force at a gate; 0: none");
     describe_gauge!(CAP_IN_FLIGHT, "Who is inside of a gate");
     describe_gauge!(CAP_WAITING, "Who waits at a gate");
@@ -75,7 +53,6 @@ pub(crate) fn describe() {
     );
     describe_gauge!(FLAGS_READY, "1 while the provider of flags can be read");
     describe_counter!(FLAGS_PANICS, "Readings of flags that ended in a bug");
-    describe_gauge!(BUILD, "Always 1; the version is a label");
     describe_counter!(RELOADS, "Reloads of the endpoints file by result");
     describe_gauge!(RELOAD_OK, "1 when the endpoints file on disk is the one in force");
 }

@@ -56,6 +56,7 @@ async fn unreachable_at_the_start() {
     let world = World::build()
         .primary("a", Behaviour::Healthy)
         .env("VALKEY_URL", &format!("valkey://127.0.0.1:{}", free_port()))
+        .env("STANDALONE_HEALTH_CHECKS", "false")
         .start()
         .await;
     let ready = world.client.get("/ready").await;

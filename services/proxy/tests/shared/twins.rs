@@ -9,10 +9,12 @@ use crate::server::Server;
 
 const GLANCE: Duration = Duration::from_millis(5);
 
-/// The settings that name this Valkey.
+/// The settings that name this Valkey; one of the proxies checks health.
 pub(crate) fn on(server: &Server) -> Vec<(String, String)> {
     let port = server.port.to_string();
-    [("VALKEY_HOST", "127.0.0.1"), ("VALKEY_PORT", port.as_str()), ("LOG_LEVEL", "info")]
+    let host = ("VALKEY_HOST", "127.0.0.1");
+    let elected = ("STANDALONE_HEALTH_CHECKS", "false");
+    [host, ("VALKEY_PORT", port.as_str()), elected, ("LOG_LEVEL", "info")]
         .map(|(name, value)| (name.to_owned(), value.to_owned()))
         .into()
 }

@@ -2,126 +2,132 @@
 //! that each endpoint carries over reloads.
 
 mod build;
+pub mod clock;
+pub mod gates;
 mod methods;
 mod parking;
 mod state;
+pub mod tables;
 
-pub(crate) use build::{PROBE_TIMEOUT, build};
-pub(crate) use methods::{Methods, Refusal, Stored};
-pub(crate) use state::{EndpointState, Mark};
+pub use build::{BuildError, PROBE_TIMEOUT, build, filter_tag, fresh_for_ms};
+pub use methods::{Methods, Refusal, Stored};
+pub use state::{EndpointState, Mark};
 
 use crate::gates::Gate;
 use crate::tables::Tables;
-use crate::upstream::Target;
 use config::Role;
 use detect::RuleId;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering::Relaxed};
 use store::{Account, Park};
+use upstream::Target;
+
+/// How many of a large tier a request looks at.
+pub const FEW: usize = 8;
 
 /// All chains that are served.
 #[derive(Default)]
-pub(crate) struct Fleet {
+pub struct Fleet {
     /// None before anything was loaded.
     tables: Option<Arc<Tables>>,
     chains: HashMap<Box<str>, Arc<Chain>>,
 }
 
 /// One network and who serves it.
-pub(crate) struct Chain {
-    pub(crate) name: Arc<str>,
+pub struct Chain {
+    pub name: Arc<str>,
     /// Unique in the process and kept over reloads: where worker-local counters stand.
-    pub(crate) number: u32,
-    pub(crate) tables: Arc<Tables>,
+    pub number: u32,
+    pub tables: Arc<Tables>,
     /// In the order of the file.
-    pub(crate) endpoints: Vec<Endpoint>,
+    pub endpoints: Vec<Endpoint>,
     /// Endpoints by role, in the order in which roles are used.
-    pub(crate) tiers: Vec<Tier>,
+    pub tiers: Vec<Tier>,
     /// The highest block that two endpoints agree on.
-    pub(crate) head: Arc<Head>,
+    pub head: Arc<Head>,
     /// The highest block that a client was told of.
-    pub(crate) told: Arc<Head>,
-    pub(crate) methods: Arc<Methods>,
+    pub told: Arc<Head>,
+    pub methods: Arc<Methods>,
     /// Attempts at its endpoints in flight.
-    pub(crate) gate: Arc<Gate>,
+    pub gate: Arc<Gate>,
 }
 
 /// The endpoints of one role.
-pub(crate) struct Tier {
-    pub(crate) role: Role,
+pub struct Tier {
+    pub role: Role,
     /// Indices into [`Chain::endpoints`], kept about in order of use by a background task.
-    pub(crate) order: Vec<AtomicU16>,
+    pub order: Vec<AtomicU16>,
 }
 
 /// The best known block of a chain.
 #[derive(Debug, Default)]
-pub(crate) struct Head(std::sync::atomic::AtomicU64);
+pub struct Head(std::sync::atomic::AtomicU64);
 
 impl Head {
-    pub(crate) fn get(&self) -> u64 {
+    pub fn get(&self) -> u64 {
         self.0.load(std::sync::atomic::Ordering::Relaxed)
     }
 
     /// Raises it to `block`, if that is higher.
-    pub(crate) fn raise(&self, block: u64) {
+    pub fn raise(&self, block: u64) {
         self.0.fetch_max(block, std::sync::atomic::Ordering::Relaxed);
     }
 
-    pub(crate) fn set(&self, block: u64) {
+    pub fn set(&self, block: u64) {
         self.0.store(block, std::sync::atomic::Ordering::Relaxed);
     }
 }
 
 /// One configured entry of a chain.
-pub(crate) struct Endpoint {
-    pub(crate) id: Arc<str>,
+pub struct Endpoint {
+    pub id: Arc<str>,
     /// Unique in the process and kept over reloads while its target stays the same.
-    pub(crate) number: u32,
+    pub number: u32,
     /// Both URLs: when they change it is another endpoint. Never printed.
     urls: Box<str>,
-    pub(crate) provider: Box<str>,
-    pub(crate) role: Role,
-    pub(crate) archive: bool,
-    pub(crate) private: bool,
-    pub(crate) skip_sync_check: bool,
-    pub(crate) weight: f64,
+    pub provider: Box<str>,
+    pub role: Role,
+    pub archive: bool,
+    pub private: bool,
+    pub skip_sync_check: bool,
+    pub weight: f64,
     /// Most blocks one `eth_getLogs` may span here.
-    pub(crate) max_block_range: Option<u64>,
-    pub(crate) http: Option<Target>,
-    pub(crate) ws: Option<Target>,
-    pub(crate) account: Arc<Account>,
+    pub max_block_range: Option<u64>,
+    pub http: Option<Target>,
+    pub ws: Option<Target>,
+    pub account: Arc<Account>,
     /// What is parked when the provider refuses our address: everything on this host and port.
-    pub(crate) address: Arc<Park>,
-    pub(crate) state: Arc<EndpointState>,
+    pub address: Arc<Park>,
+    pub state: Arc<EndpointState>,
     /// Marks ids of filters that were made here: eight hexadecimal digits.
-    pub(crate) filter_tag: [u8; 8],
+    pub filter_tag: [u8; 8],
 }
 
 impl Fleet {
     /// The name of a rule by its id and the generation of its table.
-    pub(crate) fn rule_name(&self, rule: RuleId, generation: u32) -> String {
+    pub fn rule_name(&self, rule: RuleId, generation: u32) -> String {
         let tables = self.tables.as_ref().filter(|tables| tables.generation == generation);
         tables.map_or_else(|| "of earlier rules".to_owned(), |tables| tables.rules.name(rule).to_owned())
     }
 
-    pub(crate) fn tables(&self) -> Option<&Arc<Tables>> {
+    pub fn tables(&self) -> Option<&Arc<Tables>> {
         self.tables.as_ref()
     }
 
-    pub(crate) fn chain(&self, name: &str) -> Option<&Arc<Chain>> {
+    pub fn chain(&self, name: &str) -> Option<&Arc<Chain>> {
         self.chains.get(name)
     }
 
     /// All chains by name.
-    pub(crate) fn chains(&self) -> Vec<&Arc<Chain>> {
+    pub fn chains(&self) -> Vec<&Arc<Chain>> {
         let mut chains: Vec<_> = self.chains.values().collect();
         chains.sort_by(|a, b| a.name.cmp(&b.name));
         chains
     }
 
     /// All endpoints with their chains.
-    pub(crate) fn endpoints(&self) -> impl Iterator<Item = (&Arc<Chain>, &Endpoint)> {
+    pub fn endpoints(&self) -> impl Iterator<Item = (&Arc<Chain>, &Endpoint)> {
         self.chains.values().flat_map(|chain| chain.endpoints.iter().map(move |endpoint| (chain, endpoint)))
     }
 }
@@ -129,7 +135,7 @@ impl Fleet {
 impl Endpoint {
     /// What it was used for, for comparison within its tier: utilisation where it has a ceiling that `throttling`
     /// enforces and everybody compared has one, else the 24-hour count; both per weight.
-    pub(crate) fn use_score(&self, now: u64, by_ceiling: bool) -> f64 {
+    pub fn use_score(&self, now: u64, by_ceiling: bool) -> f64 {
         let by_count = || self.account.gate.use_24h(now) as f64;
         let used =
             if by_ceiling { self.account.gate.utilisation(now).unwrap_or_else(by_count) } else { by_count() };
@@ -139,8 +145,8 @@ impl Endpoint {
 
 impl Chain {
     /// Puts large tiers about in order of use, so that a request need look at the first few only.
-    pub(crate) fn put_in_order(&self, now: u64) {
-        for tier in self.tiers.iter().filter(|tier| tier.order.len() > crate::select::FEW) {
+    pub fn put_in_order(&self, now: u64) {
+        for tier in self.tiers.iter().filter(|tier| tier.order.len() > FEW) {
             let mut order: Vec<u16> = tier.order.iter().map(|index| index.load(Relaxed)).collect();
             order.sort_by(|a, b| {
                 let score = |index: &u16| self.at(*index).use_score(now, false);
@@ -152,7 +158,7 @@ impl Chain {
     }
 
     /// The endpoint at `index`, which must come from this chain.
-    pub(crate) fn at(&self, index: u16) -> &Endpoint {
+    pub fn at(&self, index: u16) -> &Endpoint {
         &self.endpoints[usize::from(index)]
     }
 }

@@ -1,7 +1,7 @@
 //! One question over a WebSocket of its own, as a probe asks it.
 
-use super::connect::{Connector, Stream};
-use super::target::Target;
+use crate::connect::{Connector, Stream};
+use crate::target::Target;
 use bytes::Bytes;
 use futures_util::{SinkExt, StreamExt};
 use http::HeaderMap;
@@ -16,7 +16,7 @@ const MOST: usize = 64 * 1024;
 
 /// What came back over the socket.
 #[derive(Debug)]
-pub(crate) enum Heard {
+pub enum Heard {
     Message(Bytes),
     /// The handshake was refused.
     Refused {
@@ -32,7 +32,7 @@ pub(crate) enum Heard {
 }
 
 /// Opens a socket, sends `question` and waits for one message. The caller sets the time limit.
-pub(crate) async fn ask_over_socket(
+pub async fn ask_over_socket(
     connector: &Connector,
     target: &Target,
     question: String,

@@ -3,7 +3,7 @@
 
 mod gate;
 
-pub(crate) use gate::{Gate, NAMESPACE, Place, Shed};
+pub use gate::{Gate, NAMESPACE, Place, Shed};
 
 use config::{FlagsProvider, Settings};
 use std::collections::{BTreeMap, HashMap};
@@ -18,16 +18,16 @@ const HTTP: Duration = Duration::from_secs(1);
 const HANDSHAKE: Duration = Duration::from_secs(2);
 
 /// What the flags say: by flag, the limit.
-pub(crate) type Caps = BTreeMap<String, NonZeroU32>;
+pub type Caps = BTreeMap<String, NonZeroU32>;
 
 /// All gates of the process.
-pub(crate) struct Gates {
+pub struct Gates {
     /// Attempts in flight, until their answers' bodies have ended.
-    pub(crate) upstream: Arc<Gate>,
+    pub upstream: Arc<Gate>,
     /// Open sockets of clients.
-    pub(crate) websocket: Arc<Gate>,
+    pub websocket: Arc<Gate>,
     /// Sockets of clients that are being opened.
-    pub(crate) handshake: Arc<Gate>,
+    pub handshake: Arc<Gate>,
     queue: u32,
     /// Nobody can ever tighten anything.
     fixed: bool,
@@ -44,21 +44,21 @@ struct Chains {
 
 /// Leave to make one attempt; its place is free again when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Permits {
+pub struct Permits {
     _chain: Place,
     _upstream: Place,
 }
 
 /// A cap that changed.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Change {
-    pub(crate) gate: Box<str>,
-    pub(crate) from: Option<NonZeroU32>,
-    pub(crate) to: Option<NonZeroU32>,
+pub struct Change {
+    pub gate: Box<str>,
+    pub from: Option<NonZeroU32>,
+    pub to: Option<NonZeroU32>,
 }
 
 impl Gates {
-    pub(crate) fn new(settings: &Settings) -> Gates {
+    pub fn new(settings: &Settings) -> Gates {
         let (queue, fixed) = (settings.gate_queue, settings.headgate_flags_provider == FlagsProvider::Static);
         let ceiling = |most: Option<u32>| most.and_then(NonZeroU32::new);
         let sockets = |name, most| Arc::new(Gate::new(name, ceiling(most), queue, HANDSHAKE));
@@ -77,7 +77,7 @@ impl Gates {
     }
 
     /// The gate of a chain: the same for as long as the chain is configured.
-    pub(crate) fn of_chain(&self, chain: &str) -> Arc<Gate> {
+    pub fn of_chain(&self, chain: &str) -> Arc<Gate> {
         let mut chains = self.chains();
         if let Some(gate) = chains.gates.get(chain) {
             return Arc::clone(gate);
@@ -95,17 +95,17 @@ impl Gates {
     }
 
     /// Waits for a chain whose flag may not have been read yet.
-    pub(crate) async fn chain_came(&self) {
+    pub async fn chain_came(&self) {
         self.came.notified().await;
     }
 
     /// Forgets the gates of chains that are gone, once nobody is inside of them.
-    pub(crate) fn keep_only(&self, configured: impl Fn(&str) -> bool) {
+    pub fn keep_only(&self, configured: impl Fn(&str) -> bool) {
         self.chains().gates.retain(|chain, gate| configured(chain) || gate.load().in_flight > 0);
     }
 
     /// Every gate.
-    pub(crate) fn all(&self) -> Vec<Arc<Gate>> {
+    pub fn all(&self) -> Vec<Arc<Gate>> {
         let mut chains: Vec<_> = self.chains().gates.values().cloned().collect();
         chains.sort_by(|a, b| a.name.cmp(&b.name));
         let ours = [&self.upstream, &self.websocket, &self.handshake].map(Arc::clone);
@@ -113,20 +113,20 @@ impl Gates {
     }
 
     /// Puts these caps in force, and what they do not name back to its ceiling.
-    pub(crate) fn apply(&self, caps: &Caps) -> Vec<Change> {
+    pub fn apply(&self, caps: &Caps) -> Vec<Change> {
         self.chains().caps.clone_from(caps);
         self.all().iter().filter_map(|gate| gate.tighten(caps)).collect()
     }
 
     /// The way upstream, if it is open at once.
-    pub(crate) fn try_attempt(&self, chain: &Gate) -> Option<Permits> {
+    pub fn try_attempt(&self, chain: &Gate) -> Option<Permits> {
         let chain = chain.try_enter()?;
         Some(Permits { _chain: chain, _upstream: self.upstream.try_enter()? })
     }
 
     /// The same, waiting for it. The chain's gate comes first: who waits for the other one is in nobody's way but its
     /// own chain's.
-    pub(crate) async fn attempt(&self, chain: &Gate, deadline: Instant) -> Result<Permits, Shed> {
+    pub async fn attempt(&self, chain: &Gate, deadline: Instant) -> Result<Permits, Shed> {
         let until = deadline.min(Instant::now() + HTTP);
         let chain = chain.enter(until).await?;
         Ok(Permits { _chain: chain, _upstream: self.upstream.enter(until).await? })

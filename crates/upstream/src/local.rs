@@ -2,7 +2,7 @@
 
 /// An executor for futures that never leave their worker.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct LocalExecutor;
+pub struct LocalExecutor;
 
 impl<F> hyper::rt::Executor<F> for LocalExecutor
 where

@@ -7,14 +7,14 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 /// What every flag of ours begins with.
-pub(crate) const NAMESPACE: &str = "headgate.concurrency.";
+pub const NAMESPACE: &str = "headgate.concurrency.";
 
 #[derive(Debug)]
-pub(crate) struct Gate {
+pub struct Gate {
     /// As metrics and logs call it.
-    pub(crate) name: Box<str>,
+    pub name: Box<str>,
     /// The flag that tightens it.
-    pub(crate) flag: Box<str>,
+    pub flag: Box<str>,
     /// From the settings; a flag never goes above it.
     ceiling: Option<NonZeroU32>,
     gate: ConcurrencyGate,
@@ -26,11 +26,11 @@ pub(crate) struct Gate {
 
 /// A place inside, free again when dropped.
 #[derive(Debug)]
-pub(crate) struct Place(#[expect(dead_code, reason = "held for its drop")] Option<Permit>);
+pub struct Place(#[expect(dead_code, reason = "held for its drop")] Option<Permit>);
 
 /// Why somebody was turned away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Shed {
+pub enum Shed {
     /// As many waited as may.
     QueueFull,
     /// It waited as long as it may.
@@ -38,10 +38,10 @@ pub(crate) enum Shed {
 }
 
 impl Shed {
-    pub(crate) const ALL: [Shed; 2] = [Shed::QueueFull, Shed::TimedOut];
+    pub const ALL: [Shed; 2] = [Shed::QueueFull, Shed::TimedOut];
 
     /// Its name in metrics.
-    pub(crate) fn as_str(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Shed::QueueFull => "queue_full",
             Shed::TimedOut => "timeout",
@@ -50,7 +50,7 @@ impl Shed {
 }
 
 impl Gate {
-    pub(crate) fn new(name: &str, ceiling: Option<NonZeroU32>, queue: u32, patience: Duration) -> Gate {
+    pub fn new(name: &str, ceiling: Option<NonZeroU32>, queue: u32, patience: Duration) -> Gate {
         Gate {
             name: name.into(),
             flag: flag_of(name).into(),
@@ -63,12 +63,12 @@ impl Gate {
     }
 
     /// A gate that has no limit and never gets one.
-    pub(crate) fn open(name: &str, patience: Duration) -> Gate {
+    pub fn open(name: &str, patience: Duration) -> Gate {
         Gate { open: true, ..Gate::new(name, None, 0, patience) }
     }
 
     /// A place, if there is one at once.
-    pub(crate) fn try_enter(&self) -> Option<Place> {
+    pub fn try_enter(&self) -> Option<Place> {
         if self.open {
             return Some(Place(None));
         }
@@ -76,7 +76,7 @@ impl Gate {
     }
 
     /// A place, at once or after a wait that ends at `until` and lasts no longer than anybody may wait here.
-    pub(crate) async fn enter(&self, until: Instant) -> Result<Place, Shed> {
+    pub async fn enter(&self, until: Instant) -> Result<Place, Shed> {
         if self.open {
             return Ok(Place(None));
         }
@@ -93,7 +93,7 @@ impl Gate {
     }
 
     /// Sets the limit that these caps come to; what changed by that.
-    pub(super) fn tighten(&self, caps: &Caps) -> Option<Change> {
+    pub(crate) fn tighten(&self, caps: &Caps) -> Option<Change> {
         let asked = caps.get(&*self.flag).copied();
         let to = [asked, self.ceiling].into_iter().flatten().min();
         let from = self.load().limit;
@@ -104,16 +104,16 @@ impl Gate {
         Some(Change { gate: self.name.clone(), from, to })
     }
 
-    pub(crate) fn is_open(&self) -> bool {
+    pub fn is_open(&self) -> bool {
         self.open
     }
 
-    pub(crate) fn load(&self) -> Load {
+    pub fn load(&self) -> Load {
         self.gate.load()
     }
 
     /// How many were turned away, by reason.
-    pub(crate) fn shed(&self) -> impl Iterator<Item = (Shed, u64)> {
+    pub fn shed(&self) -> impl Iterator<Item = (Shed, u64)> {
         Shed::ALL.into_iter().zip(&self.shed).map(|(shed, count)| (shed, count.load(Relaxed)))
     }
 

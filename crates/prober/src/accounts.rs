@@ -1,12 +1,12 @@
 //! Parked accounts and addresses as the recovery driver sees them: who is parked, and one probe for each.
 
-use super::Target;
-use super::sound::Sounder;
-use crate::app::App;
-use crate::fleet::Fleet;
-use crate::metrics;
-use ::metrics::counter;
+use crate::Target;
+use crate::host::Host;
+use crate::metrics as names;
+use crate::sound::Sounder;
+use fleet::Fleet;
 use health::{Accounts, Parked as Entry};
+use metrics::counter;
 use recovery::Probe;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -14,15 +14,15 @@ use store::{Change, Named, Park};
 
 /// What is parked.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Name {
+pub(crate) enum Name {
     Account(Box<str>),
     /// A host and port that refuses our address, by one endpoint on it.
     Address(u32),
 }
 
-pub(super) struct Parked {
-    pub(super) app: Arc<App>,
-    pub(super) sounder: Sounder,
+pub(crate) struct Parked<H> {
+    pub(crate) host: Arc<H>,
+    pub(crate) sounder: Sounder,
 }
 
 /// A park, and an endpoint to probe it by.
@@ -34,7 +34,7 @@ struct Found {
     park: ParkOf,
 }
 
-impl Parked {
+impl<H: Host> Parked<H> {
     /// Every park there is, each once.
     fn parks(fleet: &Fleet) -> Vec<Found> {
         let mut known: HashSet<*const Park> = HashSet::new();
@@ -60,14 +60,14 @@ impl Parked {
         match name {
             Name::Account(account) => Some(SharedName::Account(account.clone())),
             Name::Address(_) => match self.find(name)?.park {
-                ParkOf::Address(park) => self.app.memory.place(&park).map(SharedName::Address),
+                ParkOf::Address(park) => self.host.memory().place(&park).map(SharedName::Address),
                 ParkOf::Account(_) => None,
             },
         }
     }
 
     fn find(&self, name: &Name) -> Option<Found> {
-        Self::parks(&self.app.fleet.load_full()).into_iter().find(|found| found.name == *name)
+        Self::parks(&self.host.fleet()).into_iter().find(|found| found.name == *name)
     }
 }
 
@@ -101,15 +101,15 @@ impl ParkOf {
     }
 }
 
-impl Accounts for Parked {
+impl<H: Host> Accounts for Parked<H> {
     type Id = Name;
 
     fn now_ms(&self) -> u64 {
-        crate::clock::unix_ms()
+        fleet::clock::unix_ms()
     }
 
     async fn in_episode(&self) -> Option<Vec<Entry<Name>>> {
-        let fleet = self.app.fleet.load_full();
+        let fleet = self.host.fleet();
         let entry = |found: Found| {
             let park = found.park.park();
             let (record, policy) = (park.record(), *park.policy());
@@ -119,7 +119,7 @@ impl Accounts for Parked {
     }
 
     async fn claim(&self, name: &Name) -> bool {
-        let Some(valkey) = &self.app.valkey else { return true };
+        let Some(valkey) = self.host.valkey() else { return true };
         match self.shared_name(name) {
             Some(shared) => valkey.claim(shared.named()).await,
             None => false,
@@ -138,16 +138,16 @@ impl Accounts for Parked {
 
     async fn apply(&self, name: &Name, outcome: Probe, jitter: f64) -> bool {
         let Some(Found { chain, endpoint, park, .. }) = self.find(name) else { return false };
-        let now = crate::clock::unix_ms();
+        let now = fleet::clock::unix_ms();
         if park.park().probed(outcome, now, jitter) == Change::Back {
             tracing::info!(%chain, %endpoint, "back from being parked");
-            counter!(metrics::RECOVERIES, "chain" => chain.to_string(), "endpoint" => endpoint.to_string())
+            counter!(names::RECOVERIES, "chain" => chain.to_string(), "endpoint" => endpoint.to_string())
                 .increment(1);
             if let ParkOf::Account(account) = &park {
                 account.gate.served(now, now);
             }
         }
-        if let (Some(valkey), Some(shared)) = (&self.app.valkey, self.shared_name(name)) {
+        if let (Some(valkey), Some(shared)) = (self.host.valkey(), self.shared_name(name)) {
             valkey.release(shared.named()).await;
         }
         true

@@ -1,6 +1,6 @@
 //! How a connection to an endpoint is made: name, TCP, TLS, and which HTTP it speaks.
 
-use super::target::Target;
+use crate::target::Target;
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::client::conn::{http1, http2};
@@ -19,14 +19,14 @@ use tower::Service;
 const READ_BUFFER: usize = 16 * 1024;
 
 /// A connection that is ready for its first request.
-pub(super) enum Established {
+pub(crate) enum Established {
     Http1(http1::SendRequest<Full<Bytes>>),
     Http2(http2::SendRequest<Full<Bytes>>),
 }
 
 /// Makes connections; cheap to clone, one set of trusted roots for the whole process.
 #[derive(Clone)]
-pub(crate) struct Connector {
+pub struct Connector {
     tcp: HttpConnector,
     /// Offers HTTP/2 and HTTP/1.1.
     http: TlsConnector,
@@ -35,14 +35,14 @@ pub(crate) struct Connector {
 }
 
 /// A connected stream.
-pub(super) enum Stream {
+pub enum Stream {
     Plain(TcpStream),
     Tls(Box<TlsStream<TcpStream>>),
 }
 
 /// A connection could not be made. The peer saw no request.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum ConnectError {
+pub enum ConnectError {
     #[error("connecting: {0}")]
     Tcp(String),
     #[error("TLS: {0}")]
@@ -53,9 +53,15 @@ pub(crate) enum ConnectError {
     Http(#[from] hyper::Error),
 }
 
+impl Default for Connector {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Connector {
     /// Trusts the roots that ship with the program and those named by `SSL_CERT_FILE` or `SSL_CERT_DIR`.
-    pub(crate) fn new() -> Connector {
+    pub fn new() -> Connector {
         let mut tls = rustls::ClientConfig::builder().with_root_certificates(trusted()).with_no_client_auth();
         tls.alpn_protocols = vec![b"http/1.1".to_vec()];
         let http1 = TlsConnector::from(Arc::new(tls.clone()));
@@ -68,7 +74,7 @@ impl Connector {
     }
 
     /// Connects; the caller sets the time limit. The connection is driven by a task of the current worker.
-    pub(super) async fn establish(&self, target: &Target) -> Result<Established, ConnectError> {
+    pub(crate) async fn establish(&self, target: &Target) -> Result<Established, ConnectError> {
         match self.dial(target, &self.http).await? {
             Stream::Plain(stream) => http1_over(TokioIo::new(stream)).await,
             Stream::Tls(stream) if stream.get_ref().1.alpn_protocol() == Some(b"h2") => {
@@ -79,7 +85,7 @@ impl Connector {
     }
 
     /// Connects for a WebSocket's handshake.
-    pub(super) async fn dial_http1(&self, target: &Target) -> Result<Stream, ConnectError> {
+    pub async fn dial_http1(&self, target: &Target) -> Result<Stream, ConnectError> {
         self.dial(target, &self.http1).await
     }
 
@@ -137,7 +143,7 @@ async fn http2_over<S>(stream: S) -> Result<Established, ConnectError>
 where
     S: hyper::rt::Read + hyper::rt::Write + Unpin + 'static,
 {
-    let (sender, connection) = http2::Builder::new(crate::net::LocalExecutor)
+    let (sender, connection) = http2::Builder::new(crate::local::LocalExecutor)
         .timer(hyper_util::rt::TokioTimer::new())
         .keep_alive_interval(Duration::from_secs(20))
         .keep_alive_timeout(Duration::from_secs(10))

@@ -10,7 +10,7 @@ const LONGEST_SPAN_MS: u64 = 60_000;
 
 impl Endpoint {
     /// Parks what a refusal of this `kind` is about, with the wait that the provider stated; `jitter` is chance in 0..=1.
-    pub(crate) fn park(&self, chain: &Chain, kind: Kind, hint: Option<Duration>, now: u64, jitter: f64) {
+    pub fn park(&self, chain: &Chain, kind: Kind, hint: Option<Duration>, now: u64, jitter: f64) {
         let park = if kind == Kind::Address { &*self.address } else { &self.account.park };
         let hit = Hit { now, hint, kind, window_ms: self.longest_window(now) };
         if park.hit(&hit, jitter) == Change::Parked {

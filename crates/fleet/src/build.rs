@@ -3,9 +3,7 @@
 
 use super::{Chain, Endpoint, EndpointState, Fleet, Head, Methods, Tier};
 use crate::gates::Gates;
-use crate::route::filter;
 use crate::tables::Tables;
-use crate::upstream::{BadTarget, Target};
 use config::{EndpointConfig, FleetConfig, Role, Settings};
 use health::Rules;
 use ledger::{Limit, Unit};
@@ -14,21 +12,22 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
 use store::{Account, Memory};
+use upstream::{BadTarget, Target};
 
 /// An endpoint cannot be used as it is configured.
 #[derive(Debug, thiserror::Error)]
 #[error("{chain}.{endpoint}: {why}")]
-pub(crate) struct BuildError {
+pub struct BuildError {
     chain: String,
     endpoint: String,
     why: BadTarget,
 }
 
 /// How a probe may take at most.
-pub(crate) const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
+pub const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Builds the fleet of `config` with these tables; `before` lends the state of endpoints that stay.
-pub(crate) fn build(
+pub fn build(
     config: &FleetConfig,
     tables: Arc<Tables>,
     settings: &Settings,
@@ -48,20 +47,25 @@ pub(crate) fn build(
 }
 
 /// The thresholds of the settings.
-pub(crate) fn rules(settings: &Settings) -> Rules {
-    let millis = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+fn rules(settings: &Settings) -> Rules {
     Rules {
         down_after: settings.endpoint_failure_threshold,
         up_after: 1,
         eject_after: settings.endpoint_failure_threshold,
         return_after: settings.endpoint_success_threshold,
         proxied: settings.ephemeral_checks_enabled,
-        fresh_for_ms: Rules::fresh_for(
-            millis(settings.health_check_interval),
-            millis(settings.ephemeral_checks_interval),
-            millis(PROBE_TIMEOUT),
-        ),
+        fresh_for_ms: fresh_for_ms(settings),
     }
+}
+
+/// How long a checker's finding is believed, in milliseconds.
+#[must_use]
+pub fn fresh_for_ms(settings: &Settings) -> u64 {
+    Rules::fresh_for(
+        millis(settings.health_check_interval),
+        millis(settings.ephemeral_checks_interval),
+        millis(PROBE_TIMEOUT),
+    )
 }
 
 struct Builder<'a> {
@@ -123,7 +127,7 @@ impl Builder<'_> {
             account: self.account(config),
             address: self.memory.address(&place),
             state: self.state(old),
-            filter_tag: filter::tag(chain, &config.id),
+            filter_tag: filter_tag(chain, &config.id),
         })
     }
 
@@ -215,8 +219,36 @@ fn tiers(endpoints: &[Endpoint], public_first: bool) -> Vec<Tier> {
     order.into_iter().map(of_role).filter(|tier| !tier.order.is_empty()).collect()
 }
 
+/// The digits of an endpoint in ids of filters: a hash (FNV-1a, 32 bits) of its chain and id, the same in every process.
+#[must_use]
+pub fn filter_tag(chain: &str, endpoint: &str) -> [u8; 8] {
+    let bytes = chain.bytes().chain([0]).chain(endpoint.bytes());
+    let hash = bytes.fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
+    let mut tag = [0; 8];
+    tag.copy_from_slice(format!("{hash:08x}").as_bytes());
+    tag
+}
+
 /// Numbers that are given once in the life of the process.
 fn next_number() -> u32 {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     NEXT.fetch_add(1, Relaxed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn endpoints_have_different_digits() {
+        let tags = [
+            filter_tag("main", "a"),
+            filter_tag("main", "b"),
+            filter_tag("maina", ""),
+            filter_tag("mai", "na"),
+        ];
+        for (i, left) in tags.iter().enumerate() {
+            assert!(tags[i + 1..].iter().all(|right| left != right));
+        }
+    }
 }

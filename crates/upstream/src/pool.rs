@@ -3,11 +3,11 @@
 //! An HTTP/1.1 connection carries one request at a time and comes back when its answer was read to the end;
 //! an HTTP/2 connection carries them all.
 
-use super::connect::{ConnectError, Connector, Established};
-use super::target::{Codings, Target};
+use crate::connect::{ConnectError, Connector, Established};
+use crate::target::{Codings, Target};
 use bytes::Bytes;
 use http::Response;
-use http_body_util::Full;
+use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Incoming;
 use hyper::client::conn::{http1, http2};
 use std::cell::RefCell;
@@ -21,7 +21,7 @@ const IDLE: Duration = Duration::from_secs(50);
 const MOST_IDLE: usize = 256;
 
 /// All pools of one worker, by the endpoint's number.
-pub(crate) struct Pools {
+pub struct Pools {
     connector: Connector,
     pools: RefCell<HashMap<u32, Rc<Pool>>>,
 }
@@ -33,7 +33,7 @@ struct Pool {
 
 /// Why no answer's head came.
 #[derive(Debug)]
-pub(crate) enum Failure {
+pub enum Failure {
     /// Nothing was sent: no connection could be made.
     Connect(ConnectError),
     /// The request was sent, at least in part; it may have been carried out.
@@ -51,13 +51,13 @@ impl std::fmt::Display for Failure {
 
 /// The connection that an answer comes over. Give it back once the answer was read to its end;
 /// dropped before that, the connection is closed.
-pub(crate) struct Connection {
+pub struct Connection {
     sender: Option<http1::SendRequest<Full<Bytes>>>,
     pool: Rc<Pool>,
 }
 
 impl Connection {
-    pub(crate) fn give_back(mut self) {
+    pub fn give_back(mut self) {
         let Some(sender) = self.sender.take() else { return };
         let mut idle = self.pool.idle.borrow_mut();
         if !sender.is_closed() && idle.len() < MOST_IDLE {
@@ -67,12 +67,12 @@ impl Connection {
 }
 
 impl Pools {
-    pub(crate) fn new(connector: Connector) -> Pools {
+    pub fn new(connector: Connector) -> Pools {
         Pools { connector, pools: RefCell::default() }
     }
 
     /// Sends one request and waits for the head of its answer. The caller sets the time limit.
-    pub(crate) async fn send(
+    pub async fn send(
         &self,
         endpoint: u32,
         target: &Target,
@@ -102,8 +102,27 @@ impl Pools {
         }
     }
 
+    /// One request and its whole answer, uncompressed and of at most `most` bytes. The caller sets the time limit.
+    ///
+    /// # Errors
+    /// What went wrong, in words: no connection, no answer, or one that is larger.
+    pub async fn ask(
+        &self,
+        endpoint: u32,
+        target: &Target,
+        body: Bytes,
+        most: usize,
+    ) -> Result<(http::response::Parts, Bytes), String> {
+        let sent = self.send(endpoint, target, body, Codings::IDENTITY).await;
+        let (response, connection) = sent.map_err(|failure| failure.to_string())?;
+        let (head, body) = response.into_parts();
+        let body = Limited::new(body, most).collect().await.map_err(|error| error.to_string())?;
+        connection.give_back();
+        Ok((head, body.to_bytes()))
+    }
+
     /// Closes connections that idled too long, and those to endpoints that `kept` does not name.
-    pub(crate) fn tidy(&self, now: Instant, kept: impl Fn(u32) -> bool) {
+    pub fn tidy(&self, now: Instant, kept: impl Fn(u32) -> bool) {
         let mut pools = self.pools.borrow_mut();
         pools.retain(|endpoint, _| kept(*endpoint));
         for pool in pools.values() {

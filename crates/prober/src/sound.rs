@@ -1,13 +1,12 @@
 //! Sends a probe to an endpoint. Connections belong to one thread, so whoever wants a probe asks the task that owns
 //! them.
 
-use super::{Target, kind_of};
-use crate::app::App;
-use crate::exchange::unjudged;
-use crate::fleet::{Endpoint, PROBE_TIMEOUT};
-use crate::upstream::{Connector, Heard, Pools, ask_over_socket};
+use crate::checks::kind_of;
+use crate::host::Host;
+use crate::{Protocol as Over, Target};
 use bytes::Bytes;
 use detect::{Head, Judgement, Protocol, Rules, Verdict};
+use fleet::{Endpoint, PROBE_TIMEOUT};
 use health::{Answer, Call, Limited, Measured, Said, measure};
 use http::HeaderMap;
 use ledger::{Cost, Sender as Whose};
@@ -16,13 +15,14 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
+use upstream::{Connector, Heard, Pools, ask_over_socket};
 
 /// The largest answer to a probe that is read.
 const MOST: usize = 64 * 1024;
 /// How often connections that are not needed any more are looked for.
 const TIDY: Duration = Duration::from_secs(1);
 
-pub(super) struct Job {
+pub(crate) struct Job {
     target: Target,
     sync: bool,
     reply: oneshot::Sender<Measured>,
@@ -30,16 +30,16 @@ pub(super) struct Job {
 
 /// Asks for probes.
 #[derive(Clone)]
-pub(super) struct Sounder(mpsc::UnboundedSender<Job>);
+pub(crate) struct Sounder(mpsc::UnboundedSender<Job>);
 
 impl Sounder {
-    pub(super) fn new() -> (Sounder, mpsc::UnboundedReceiver<Job>) {
+    pub(crate) fn new() -> (Sounder, mpsc::UnboundedReceiver<Job>) {
         let (jobs, received) = mpsc::unbounded_channel();
         (Sounder(jobs), received)
     }
 
     /// Probes an endpoint; with `sync` it is asked for its sync status as well. `None`: it is gone.
-    pub(super) async fn sound(&self, target: Target, sync: bool) -> Option<Measured> {
+    pub(crate) async fn sound(&self, target: Target, sync: bool) -> Option<Measured> {
         let (reply, answer) = oneshot::channel();
         self.0.send(Job { target, sync, reply }).ok()?;
         answer.await.ok()
@@ -47,8 +47,12 @@ impl Sounder {
 }
 
 /// Answers jobs; their number is bounded by those who ask.
-pub(super) async fn answer(app: Arc<App>, connector: Connector, mut jobs: mpsc::UnboundedReceiver<Job>) {
-    let line = Rc::new(Line { app, pools: Pools::new(connector.clone()), connector });
+pub(crate) async fn answer<H: Host>(
+    host: Arc<H>,
+    connector: Connector,
+    mut jobs: mpsc::UnboundedReceiver<Job>,
+) {
+    let line = Rc::new(Line { host, pools: Pools::new(connector.clone()), connector });
     let mut tidying = tokio::time::interval(TIDY);
     loop {
         tokio::select! {
@@ -62,19 +66,24 @@ pub(super) async fn answer(app: Arc<App>, connector: Connector, mut jobs: mpsc::
 }
 
 /// The connections that probes go over.
-struct Line {
-    app: Arc<App>,
+struct Line<H> {
+    host: Arc<H>,
     pools: Pools,
     connector: Connector,
 }
 
-impl Line {
-    async fn take(self: Rc<Line>, job: Job) {
-        let fleet = self.app.fleet.load_full();
+impl<H: Host> Line<H> {
+    async fn take(self: Rc<Line<H>>, job: Job) {
+        let fleet = self.host.fleet();
         let found = fleet.endpoints().find(|(_, endpoint)| endpoint.number == job.target.endpoint);
         if let Some((chain, endpoint)) = found {
-            let probe =
-                Probe { line: &self, rules: &chain.tables.rules, endpoint, protocol: job.target.protocol };
+            let probe = Probe {
+                pools: &self.pools,
+                connector: &self.connector,
+                rules: &chain.tables.rules,
+                endpoint,
+                protocol: job.target.protocol,
+            };
             let measured = probe.both_calls(job.sync).await;
             // Whoever asked may have given up.
             let _ = job.reply.send(measured);
@@ -83,7 +92,7 @@ impl Line {
 
     /// Looks at every connection: too much to do after each probe.
     fn tidy(&self) {
-        let fleet = self.app.fleet.load();
+        let fleet = self.host.fleet();
         let kept: HashSet<u32> = fleet.endpoints().map(|(_, endpoint)| endpoint.number).collect();
         self.pools.tidy(std::time::Instant::now(), |number| kept.contains(&number));
     }
@@ -91,10 +100,11 @@ impl Line {
 
 /// One probe of one endpoint.
 struct Probe<'a> {
-    line: &'a Line,
+    pools: &'a Pools,
+    connector: &'a Connector,
     rules: &'a Rules,
     endpoint: &'a Endpoint,
-    protocol: super::Protocol,
+    protocol: Over,
 }
 
 impl Probe<'_> {
@@ -109,11 +119,11 @@ impl Probe<'_> {
     }
 
     async fn one_call(&self, call: Call) -> (Said, Bytes) {
-        self.endpoint.account.gate.charge(Cost::requests(1), Whose::Probe, crate::clock::unix_ms());
+        self.endpoint.account.gate.charge(Cost::requests(1), Whose::Probe, fleet::clock::unix_ms());
         let exchange = async {
             match self.protocol {
-                super::Protocol::Http => self.over_http(call).await,
-                super::Protocol::Ws => self.over_socket(call).await,
+                Over::Http => self.over_http(call).await,
+                Over::Ws => self.over_socket(call).await,
             }
         };
         match tokio::time::timeout(PROBE_TIMEOUT, exchange).await {
@@ -123,7 +133,9 @@ impl Probe<'_> {
     }
 
     async fn over_http(&self, call: Call) -> Result<(Said, Bytes), String> {
-        let (head, body) = unjudged(&self.line.pools, self.endpoint, call.body(1).into(), MOST).await?;
+        let Some(target) = &self.endpoint.http else { return Err("no HTTP URL".into()) };
+        let body = call.body(1).into();
+        let (head, body) = self.pools.ask(self.endpoint.number, target, body, MOST).await?;
         let status = Some(head.status.as_u16());
         let seen = Head { status, ..seen(self.endpoint, Protocol::Http, call, &head.headers) };
         Ok((said(&self.rules.judge(&seen, &body)), body))
@@ -133,7 +145,7 @@ impl Probe<'_> {
         let Some(target) = &self.endpoint.ws else { return Err("no WebSocket URL".into()) };
         let none = HeaderMap::new();
         let seen = seen(self.endpoint, Protocol::Ws, call, &none);
-        Ok(match ask_over_socket(&self.line.connector, target, call.body(1)).await? {
+        Ok(match ask_over_socket(self.connector, target, call.body(1)).await? {
             Heard::Message(body) => (said(&self.rules.judge(&seen, &body)), body),
             Heard::Refused { status, headers, body } => {
                 let seen = Head { status: Some(status), headers: &headers, ..seen };
@@ -153,7 +165,7 @@ fn seen<'a>(endpoint: &'a Endpoint, protocol: Protocol, call: Call, headers: &'a
         provider: Some(&*endpoint.provider).filter(|provider| !provider.is_empty()),
         host: endpoint.http.as_ref().or(endpoint.ws.as_ref()).map(|target| &*target.host),
         method: Some(call.method()),
-        ..Head::new(protocol, headers, crate::clock::unix_ms())
+        ..Head::new(protocol, headers, fleet::clock::unix_ms())
     }
 }
 

@@ -7,21 +7,21 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 /// Detection rules and compute units.
-pub(crate) struct Tables {
-    pub(crate) rules: Rules,
-    pub(crate) costs: MethodCosts,
+pub struct Tables {
+    pub rules: Rules,
+    pub costs: MethodCosts,
     /// Tells the ids of these rules from those of others.
-    pub(crate) generation: u32,
+    pub generation: u32,
 }
 
 impl Tables {
-    pub(crate) fn new(rules: Rules, costs: MethodCosts) -> Tables {
+    pub fn new(rules: Rules, costs: MethodCosts) -> Tables {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         Tables { rules, costs, generation: NEXT.fetch_add(1, Relaxed) }
     }
 
     /// Reads both tables again.
-    pub(crate) fn load(settings: &Settings) -> Result<Tables, Vec<Finding>> {
+    pub fn load(settings: &Settings) -> Result<Tables, Vec<Finding>> {
         let (costs, findings) = config::load_method_costs(settings);
         if findings.iter().any(Finding::is_error) {
             return Err(findings);
@@ -30,7 +30,7 @@ impl Tables {
     }
 
     /// The files that [`Tables::load`] reads.
-    pub(crate) fn files(settings: &Settings) -> impl Iterator<Item = &Path> {
+    pub fn files(settings: &Settings) -> impl Iterator<Item = &Path> {
         [&settings.rules_file, &settings.method_costs_file]
             .into_iter()
             .flatten()
@@ -39,7 +39,7 @@ impl Tables {
 }
 
 /// Our own detection rules, after those of `RULES_FILE`.
-pub(crate) fn rules(settings: &Settings) -> Result<Rules, Finding> {
+pub fn rules(settings: &Settings) -> Result<Rules, Finding> {
     let Some(file) = &settings.rules_file else { return Ok(Rules::builtin()) };
     let name = file.display().to_string();
     let text =

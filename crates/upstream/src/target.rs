@@ -10,10 +10,10 @@ use http::{Method, Request, Uri};
 use http_body_util::Full;
 
 /// An upstream URL taken apart. Its `Debug` shows no path: paths carry keys.
-pub(crate) struct Target {
-    pub(crate) tls: bool,
-    pub(crate) host: Box<str>,
-    pub(crate) port: u16,
+pub struct Target {
+    pub tls: bool,
+    pub host: Box<str>,
+    pub port: u16,
     /// `/path?query`, as HTTP/1.1 sends it.
     origin_form: Uri,
     /// The whole URL, as HTTP/2 needs it.
@@ -25,7 +25,7 @@ pub(crate) struct Target {
 
 /// The URL or a header of an endpoint cannot be used.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum BadTarget {
+pub enum BadTarget {
     #[error("the URL cannot be sent: {0}")]
     Url(#[from] http::Error),
     #[error("header {0} cannot be sent")]
@@ -34,7 +34,7 @@ pub(crate) enum BadTarget {
 
 impl Target {
     /// `headers` are sent with every request and win over ours.
-    pub(crate) fn new(url: &SecretUrl, headers: &[(HeaderName, Secret)]) -> Result<Target, BadTarget> {
+    pub fn new(url: &SecretUrl, headers: &[(HeaderName, Secret)]) -> Result<Target, BadTarget> {
         let tls = matches!(url.scheme(), "https" | "wss");
         let url_text = url.expose();
         let place = match url_text.port() {
@@ -62,12 +62,12 @@ impl Target {
     }
 
     /// The URL to connect to.
-    pub(super) fn place(&self) -> Uri {
+    pub(crate) fn place(&self) -> Uri {
         self.absolute.clone()
     }
 
     /// The opening handshake of a WebSocket.
-    pub(super) fn handshake(&self, key: &str) -> Request<()> {
+    pub fn handshake(&self, key: &str) -> Request<()> {
         let mut request = Request::new(());
         *request.uri_mut() = self.socket.clone();
         let headers = request.headers_mut();
@@ -82,8 +82,17 @@ impl Target {
         request
     }
 
+    /// A request for the page itself.
+    pub(crate) fn get(&self) -> Request<http_body_util::Empty<Bytes>> {
+        let mut request = Request::new(http_body_util::Empty::new());
+        *request.uri_mut() = self.origin_form.clone();
+        request.headers_mut().clone_from(&self.headers);
+        request.headers_mut().remove(CONTENT_TYPE);
+        request
+    }
+
     /// A request with this body, offering `codings` for the answer.
-    pub(crate) fn request(&self, body: Bytes, codings: Codings, http2: bool) -> Request<Full<Bytes>> {
+    pub fn request(&self, body: Bytes, codings: Codings, http2: bool) -> Request<Full<Bytes>> {
         let mut request = Request::new(Full::new(body));
         *request.method_mut() = Method::POST;
         *request.uri_mut() = if http2 { self.absolute.clone() } else { self.origin_form.clone() };
@@ -112,14 +121,14 @@ fn secret_value(name: &HeaderName, value: &Secret) -> Result<HeaderValue, BadTar
 
 /// A set of content codings, as the client offers them and as we can read them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Codings(u8);
+pub struct Codings(u8);
 
 impl Codings {
-    pub(crate) const IDENTITY: Codings = Codings(0);
+    pub const IDENTITY: Codings = Codings(0);
     const NAMES: [&'static str; 4] = ["gzip", "deflate", "br", "zstd"];
 
     /// What an `Accept-Encoding` header and we have in common.
-    pub(crate) fn offered(headers: &HeaderMap) -> Codings {
+    pub fn offered(headers: &HeaderMap) -> Codings {
         let mut set = 0;
         for value in headers.get_all(ACCEPT_ENCODING) {
             for item in value.to_str().unwrap_or("").split(',') {
@@ -135,7 +144,7 @@ impl Codings {
         Codings(set)
     }
 
-    pub(crate) fn contains(self, coding: &str) -> bool {
+    pub fn contains(self, coding: &str) -> bool {
         let bit = Self::NAMES.iter().position(|known| coding.trim().eq_ignore_ascii_case(known));
         bit.is_some_and(|bit| self.0 & (1 << bit) != 0)
     }

@@ -3,7 +3,7 @@
 //! Requests read atomics; the trackers behind them are locked only when something changes.
 
 use detect::Verdict;
-use health::{Change, Rank, Rules, Standing, Tracker, View};
+use health::{Change, Rank, Report, Rules, Standing, Tracker, View};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
@@ -15,7 +15,7 @@ const EXCLUDED: u8 = u8::MAX;
 const FORGET: f32 = 0.125;
 
 #[derive(Debug)]
-pub(crate) struct EndpointState {
+pub struct EndpointState {
     in_flight: AtomicU32,
     http: Mutex<Tracker>,
     ws: Mutex<Tracker>,
@@ -30,6 +30,10 @@ pub(crate) struct EndpointState {
     /// Its key was refused and no probe has confirmed that yet.
     key_suspect: AtomicBool,
     away: AtomicBool,
+    /// Calls ejected it, and others were not told yet.
+    ejected_here: AtomicBool,
+    /// Others ejected it, and no probe was sent because of that yet.
+    warned: AtomicBool,
     last_verdict: AtomicU8,
     /// Peak-weighted average latency in microseconds, as the bits of an `f32`.
     latency: AtomicU32,
@@ -37,14 +41,14 @@ pub(crate) struct EndpointState {
 
 /// An attempt in flight. Dropped with the answer's body.
 #[derive(Debug)]
-pub(crate) struct Mark {
+pub struct Mark {
     state: Arc<EndpointState>,
     begun: u64,
 }
 
 impl Mark {
     /// The upstream died after the client had seen the first byte.
-    pub(crate) fn broke_off(&self) {
+    pub fn broke_off(&self) {
         self.state.failed(self.begun, crate::clock::unix_ms());
     }
 }
@@ -56,7 +60,7 @@ impl Drop for Mark {
 }
 
 impl EndpointState {
-    pub(crate) fn new(rules: Rules) -> EndpointState {
+    pub fn new(rules: Rules) -> EndpointState {
         let state = EndpointState {
             in_flight: AtomicU32::new(0),
             http: Mutex::new(Tracker::new(rules)),
@@ -70,6 +74,8 @@ impl EndpointState {
             key_suspect: AtomicBool::new(false),
             // A newcomer starts level with its tier, as who comes back does.
             away: AtomicBool::new(true),
+            ejected_here: AtomicBool::new(false),
+            warned: AtomicBool::new(false),
             last_verdict: AtomicU8::new(u8::MAX),
             latency: AtomicU32::new(0),
         };
@@ -78,22 +84,22 @@ impl EndpointState {
     }
 
     /// Marks an attempt in flight.
-    pub(crate) fn enter(self: &Arc<Self>, now: u64) -> Mark {
+    pub fn enter(self: &Arc<Self>, now: u64) -> Mark {
         self.in_flight.fetch_add(1, Relaxed);
         Mark { state: Arc::clone(self), begun: now }
     }
 
-    pub(crate) fn in_flight(&self) -> u32 {
+    pub fn in_flight(&self) -> u32 {
         self.in_flight.load(Relaxed)
     }
 
     /// Its place among the endpoints of its tier, smaller first; `None`: it is out of service.
-    pub(crate) fn rank(&self) -> Option<u8> {
+    pub fn rank(&self) -> Option<u8> {
         Some(self.rank.load(Relaxed)).filter(|rank| *rank != EXCLUDED)
     }
 
     /// Takes the half-open trial that is due, if there is one and nobody else has.
-    pub(crate) fn claim_trial(&self, now: u64) -> bool {
+    pub fn claim_trial(&self, now: u64) -> bool {
         let due = self.trial_due.load(Relaxed);
         if due == 0 || due > now {
             return false;
@@ -105,7 +111,7 @@ impl EndpointState {
     }
 
     /// A call begun at `begun` was answered.
-    pub(crate) fn served(&self, begun: u64, now: u64, took: Duration) -> Option<Change> {
+    pub fn served(&self, begun: u64, now: u64, took: Duration) -> Option<Change> {
         self.sample(took);
         if !self.troubled.load(Relaxed) {
             return None;
@@ -118,20 +124,42 @@ impl EndpointState {
     }
 
     /// A call begun at `begun` failed and the endpoint is to blame.
-    pub(crate) fn failed(&self, begun: u64, now: u64) -> Option<Change> {
+    pub fn failed(&self, begun: u64, now: u64) -> Option<Change> {
         let mut tracker = self.tracker();
         let change = tracker.failed(begun, now);
         self.troubled.store(true, Relaxed);
         self.publish(&tracker, now);
         drop(tracker);
         if change.is_some() {
+            self.ejected_here.store(true, Relaxed);
             self.leave();
         }
         change
     }
 
+    /// True once after calls ejected it here.
+    pub fn take_ejection(&self) -> bool {
+        self.ejected_here.swap(false, Relaxed)
+    }
+
+    /// Another process ejected it: one failure here is enough for a while, and a probe should look.
+    pub fn warned(&self, now: u64) {
+        self.tracker().warned(now);
+        self.warned.store(true, Relaxed);
+    }
+
+    /// True once after another process ejected it.
+    pub fn take_warning(&self) -> bool {
+        self.warned.swap(false, Relaxed)
+    }
+
+    /// Whether calls keep it out of service now.
+    pub fn is_ejected(&self) -> bool {
+        self.trial_due.load(Relaxed) != 0
+    }
+
     /// A probe over HTTP ended.
-    pub(crate) fn probed(&self, begun: u64, now: u64, ok: bool) -> Option<Change> {
+    pub fn probed(&self, begun: u64, now: u64, ok: bool) -> Option<Change> {
         let mut tracker = self.tracker();
         let change = tracker.probe_result(begun, now, ok);
         self.publish(&tracker, now);
@@ -143,102 +171,129 @@ impl EndpointState {
     }
 
     /// A probe over WebSocket ended.
-    pub(crate) fn probed_ws(&self, begun: u64, now: u64, ok: bool) -> Option<Change> {
+    pub fn probed_ws(&self, begun: u64, now: u64, ok: bool) -> Option<Change> {
         self.ws_tracker().probe_result(begun, now, ok)
     }
 
+    /// Another process probed it over HTTP.
+    pub fn reported(&self, report: &Report, now: u64) -> Option<Change> {
+        let mut tracker = self.tracker();
+        let change = tracker.reported(report);
+        self.publish(&tracker, now);
+        drop(tracker);
+        if !report.healthy {
+            self.leave();
+        }
+        change
+    }
+
+    /// Another process probed it over WebSocket.
+    pub fn reported_ws(&self, report: &Report) -> Option<Change> {
+        self.ws_tracker().reported(report)
+    }
+
+    /// What probes over HTTP make of it, whatever calls say; `None`: not probed yet.
+    pub fn probed_view(&self) -> Option<bool> {
+        self.tracker().probed()
+    }
+
+    /// What probes over WebSocket make of it; `None`: not probed yet.
+    pub fn probed_view_ws(&self) -> Option<bool> {
+        self.ws_tracker().probed()
+    }
+
     /// Recomputes what requests read: results grow old without an event.
-    pub(crate) fn refresh(&self, now: u64) {
+    pub fn refresh(&self, now: u64) {
         self.publish(&self.tracker(), now);
     }
 
     /// Follows other rules from now on.
-    pub(crate) fn follow(&self, rules: Rules, now: u64) {
+    pub fn follow(&self, rules: Rules, now: u64) {
         self.ws_tracker().set_rules(rules);
         let mut tracker = self.tracker();
         tracker.set_rules(rules);
         self.publish(&tracker, now);
     }
 
-    pub(crate) fn view(&self, now: u64) -> View {
+    pub fn view(&self, now: u64) -> View {
         self.tracker().view(now)
     }
 
     /// How soon the next probe over HTTP should come.
-    pub(crate) fn standing(&self) -> Standing {
+    pub fn standing(&self) -> Standing {
         self.tracker().standing()
     }
 
     /// How soon the next probe over WebSocket should come.
-    pub(crate) fn standing_ws(&self) -> Standing {
+    pub fn standing_ws(&self) -> Standing {
         self.ws_tracker().standing()
     }
 
-    pub(crate) fn view_ws(&self, now: u64) -> View {
+    pub fn view_ws(&self, now: u64) -> View {
         self.ws_tracker().view(now)
     }
 
     /// When it last failed, Unix milliseconds; 0: never.
-    pub(crate) fn last_failed(&self) -> u64 {
+    pub fn last_failed(&self) -> u64 {
         self.failed_at.load(Relaxed)
     }
 
     /// When it was last refused for a limit, Unix milliseconds; 0: never.
-    pub(crate) fn last_hit(&self) -> u64 {
+    pub fn last_hit(&self) -> u64 {
         self.hit_at.load(Relaxed)
     }
 
-    pub(crate) fn hit(&self, now: u64) {
+    pub fn hit(&self, now: u64) {
         self.hit_at.store(now, Relaxed);
     }
 
     /// The newest block it is known to have; 0: none.
-    pub(crate) fn block(&self) -> u64 {
+    pub fn block(&self) -> u64 {
         self.block.load(Relaxed)
     }
 
-    pub(crate) fn saw_block(&self, block: u64) {
+    pub fn saw_block(&self, block: u64) {
         self.block.store(block, Relaxed);
     }
 
-    pub(crate) fn suspect_key(&self) {
+    pub fn suspect_key(&self) {
         self.key_suspect.store(true, Relaxed);
     }
 
     /// Whether its key was refused on a client's call and no probe has looked since.
-    pub(crate) fn key_is_suspect(&self) -> bool {
+    pub fn key_is_suspect(&self) -> bool {
         self.key_suspect.load(Relaxed)
     }
 
     /// A probe has looked: what it found counts.
-    pub(crate) fn settle_key_suspicion(&self) {
+    pub fn settle_key_suspicion(&self) {
         self.key_suspect.store(false, Relaxed);
     }
 
-    pub(crate) fn said(&self, verdict: Verdict) {
+    pub fn said(&self, verdict: Verdict) {
         self.last_verdict.store(verdict as u8, Relaxed);
     }
 
-    pub(crate) fn last_verdict(&self) -> Option<Verdict> {
+    pub fn last_verdict(&self) -> Option<Verdict> {
         Verdict::ALL.into_iter().find(|verdict| *verdict as u8 == self.last_verdict.load(Relaxed))
     }
 
     /// It gets no requests now: once it is back it must not draw them all.
-    pub(crate) fn leave(&self) {
+    pub fn leave(&self) {
         self.away.store(true, Relaxed);
     }
 
-    pub(crate) fn is_away(&self) -> bool {
+    pub fn is_away(&self) -> bool {
         self.away.load(Relaxed)
     }
 
     /// It is back; true for the one caller that saw it first.
-    pub(crate) fn come_back(&self) -> bool {
+    pub fn come_back(&self) -> bool {
         self.away.swap(false, Relaxed)
     }
 
     /// Average latency × attempts in flight, the lower the better.
-    pub(crate) fn latency_score(&self, in_flight: u32) -> f64 {
+    pub fn latency_score(&self, in_flight: u32) -> f64 {
         f64::from(f32::from_bits(self.latency.load(Relaxed))) * f64::from(in_flight + 1)
     }
 

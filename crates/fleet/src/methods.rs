@@ -11,14 +11,14 @@ type Key = (u32, Box<str>);
 
 /// The parked methods of one chain, over HTTP.
 #[derive(Default)]
-pub(crate) struct Methods {
+pub struct Methods {
     kept: AtomicUsize,
     parks: Mutex<MethodParks<Key, Refusal>>,
 }
 
 /// What an endpoint said to a method.
 #[derive(Clone, Debug)]
-pub(crate) enum Refusal {
+pub enum Refusal {
     /// It does not serve the method; the answer is given again when nobody does.
     Unsupported(Stored),
     /// It limits the method by itself, until then (Unix milliseconds).
@@ -27,16 +27,16 @@ pub(crate) enum Refusal {
 
 /// A refusal as it came, and where its id stands.
 #[derive(Clone, Debug)]
-pub(crate) struct Stored {
-    pub(crate) status: http::StatusCode,
-    pub(crate) body: Bytes,
-    pub(crate) id: Option<std::ops::Range<usize>>,
-    pub(crate) judgement: detect::Judgement,
+pub struct Stored {
+    pub status: http::StatusCode,
+    pub body: Bytes,
+    pub id: Option<std::ops::Range<usize>>,
+    pub judgement: detect::Judgement,
 }
 
 impl Methods {
     /// What `endpoint` said to `method`, while that counts.
-    pub(crate) fn refusal(&self, endpoint: u32, method: &str, now: u64) -> Option<Refusal> {
+    pub fn refusal(&self, endpoint: u32, method: &str, now: u64) -> Option<Refusal> {
         if self.kept.load(Relaxed) == 0 {
             return None;
         }
@@ -44,13 +44,13 @@ impl Methods {
     }
 
     /// Keeps `method` away from `endpoint` for as long as a missing method is believed.
-    pub(crate) fn unsupported(&self, endpoint: u32, method: &str, answer: Stored, now: u64) {
+    pub fn unsupported(&self, endpoint: u32, method: &str, answer: Stored, now: u64) {
         let until = now.saturating_add(MethodParks::<Key, Refusal>::CAPABILITY_MS);
         self.park(endpoint, method, Refusal::Unsupported(answer), until, now);
     }
 
     /// Keeps `method` away from `endpoint` until then.
-    pub(crate) fn limited(&self, endpoint: u32, method: &str, until: u64, now: u64) {
+    pub fn limited(&self, endpoint: u32, method: &str, until: u64, now: u64) {
         self.park(endpoint, method, Refusal::Limited { until }, until, now);
     }
 

@@ -1,0 +1,17 @@
+//! The way to an endpoint: where it is, connections to it, and one request over one of them.
+//!
+//! Each worker has its own connections. Nothing here knows what an answer means.
+
+mod connect;
+mod get;
+mod local;
+mod pool;
+mod socket;
+mod target;
+
+pub use connect::{ConnectError, Connector, Stream};
+pub use get::get_status;
+pub use local::LocalExecutor;
+pub use pool::{Connection, Failure, Pools};
+pub use socket::{Heard, ask_over_socket};
+pub use target::{BadTarget, Codings, Target};
