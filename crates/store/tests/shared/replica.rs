@@ -53,9 +53,10 @@ impl Replica {
         let valkey = Arc::new(Valkey::new(target, now).expect("good settings"));
         let (memory, changes) = (Arc::new(Memory::shared(valkey.sharing())), Arc::<AtomicUsize>::default());
         let (store, handles, count) = (Arc::clone(&valkey), Arc::clone(&memory), Arc::clone(&changes));
-        let run = async move {
-            store.run(&handles, || drop(count.fetch_add(1, Relaxed)), |_| {}).await;
+        let counted = move || {
+            count.fetch_add(1, Relaxed);
         };
+        let run = async move { store.run(&handles, counted, |_| {}).await };
         Replica { valkey: Some(valkey), memory, task: Some(tokio::spawn(run)), changes }
     }
 
