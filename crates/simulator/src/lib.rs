@@ -1,6 +1,6 @@
 //! Scripted JSON-RPC providers with true limits.
 //!
-//! A [`Provider`] is one listening HTTP server that plays a node of a [`Chain`] the way its [`Behaviour`]
+//! A [`Provider`] is one listening HTTP and WebSocket server that plays a node of a [`Chain`] the way its [`Behaviour`]
 //! says: well, slowly, wrongly, or not at all. Tests, the demo and the benchmark stand on it. It never
 //! decides anything about the proxy: it only gives answers and remembers what it was asked.
 
@@ -17,6 +17,7 @@ mod perform;
 mod provider;
 mod request;
 mod serve;
+mod sockets;
 mod wire;
 
 pub use answer::{Answer, BadRecording};

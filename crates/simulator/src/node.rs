@@ -2,15 +2,17 @@
 //!
 //! Decides results and JSON-RPC errors. It never decides how they are sent, and it has no clock.
 
-mod blocks;
+pub(crate) mod blocks;
 mod filters;
+pub(crate) mod logs;
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 
-use crate::chain::{Chain, keccak_hex};
+use crate::chain::{Chain, View, keccak_hex};
+use crate::provider::lock;
 use filters::Filters;
 
 /// An `eth_call` to this address reverts with a reason.
@@ -57,21 +59,51 @@ pub(crate) enum Given {
 pub(crate) struct Node {
     chain: Arc<Chain>,
     lag: AtomicU64,
+    /// What it has since it follows the chain no more.
+    frozen: Mutex<Option<View>>,
     archive: bool,
     filters: Filters,
 }
 
 impl Node {
     pub(crate) fn new(chain: Arc<Chain>, lag: u64, archive: bool, seed: u64) -> Self {
-        Self { chain, lag: AtomicU64::new(lag), archive, filters: Filters::new(seed) }
+        Self {
+            chain,
+            lag: AtomicU64::new(lag),
+            frozen: Mutex::new(None),
+            archive,
+            filters: Filters::new(seed),
+        }
     }
 
     pub(crate) fn set_lag(&self, blocks: u64) {
         self.lag.store(blocks, Ordering::SeqCst);
+        self.chain.beat();
+    }
+
+    /// Follows the chain no more, or again.
+    pub(crate) fn freeze(&self, frozen: bool) {
+        let view = frozen.then(|| self.view());
+        *lock(&self.frozen) = view;
+        self.chain.beat();
+    }
+
+    pub(crate) fn chain(&self) -> &Chain {
+        &self.chain
+    }
+
+    /// The chain as this node has it.
+    pub(crate) fn view(&self) -> View {
+        if let Some(frozen) = &*lock(&self.frozen) {
+            return frozen.clone();
+        }
+        let mut view = self.chain.view();
+        view.head = view.head.saturating_sub(self.lag.load(Ordering::SeqCst));
+        view
     }
 
     pub(crate) fn head(&self) -> u64 {
-        self.chain.head().saturating_sub(self.lag.load(Ordering::SeqCst))
+        self.view().head
     }
 
     /// Answers one call.
@@ -91,7 +123,7 @@ impl Node {
             "eth_getTransactionByHash" => self.transaction(params)?,
             "eth_getTransactionReceipt" => self.receipt(params)?,
             "eth_newFilter" | "eth_newBlockFilter" => self.filters.create(self.head()),
-            "eth_getFilterChanges" | "eth_getFilterLogs" => self.filters.changes(params, self.head())?,
+            "eth_getFilterChanges" | "eth_getFilterLogs" => self.filters.changes(params, &self.view())?,
             "eth_uninstallFilter" => self.filters.remove(params),
             "web3_clientVersion" | "eth_gasPrice" | "eth_estimateGas" | "eth_sendTransaction" => {
                 expected(method, params)
@@ -116,7 +148,7 @@ impl Node {
         match blocks::number(block, head)? {
             asked if asked > head => Err(RpcError::new(-32000, "header not found")),
             asked if asked + STATES_KEPT < head && !self.archive => {
-                let root = &blocks::hash(asked)[2..];
+                let root = &self.view().hash(asked)[2..];
                 Err(RpcError::new(
                     -32000,
                     &format!("missing trie node {root} (path ) state is not available"),
@@ -127,25 +159,30 @@ impl Node {
     }
 
     fn block_by_number(&self, params: &Value) -> Result<Value, RpcError> {
-        let head = self.head();
-        let asked = blocks::number(&params[0], head)?;
-        Ok(if asked > head { Value::Null } else { blocks::block(asked) })
+        let view = self.view();
+        let asked = blocks::number(&params[0], view.head)?;
+        Ok(if asked > view.head { Value::Null } else { blocks::block(&view, asked) })
     }
 
     fn block_by_hash(&self, params: &Value) -> Result<Value, RpcError> {
         let asked = params[0].as_str().ok_or_else(|| bad_params("missing value for required argument 0"))?;
-        Ok(blocks::find(asked, self.head()).map_or(Value::Null, blocks::block))
+        let view = self.view();
+        Ok(blocks::find(asked, &view).map_or(Value::Null, |number| blocks::block(&view, number)))
     }
 
     fn logs(&self, params: &Value) -> Result<Given, RpcError> {
         let filter = &params[0];
-        let head = self.head();
-        for bound in ["fromBlock", "toBlock"] {
-            if !filter[bound].is_null() && blocks::number(&filter[bound], head)? > head {
+        let view = self.view();
+        let mut bounds = [view.head; 2];
+        for (bound, name) in bounds.iter_mut().zip(["fromBlock", "toBlock"]) {
+            *bound = blocks::number(&filter[name], view.head)?;
+            if *bound > view.head {
                 return Err(RpcError::new(-32000, "header not found"));
             }
         }
-        Ok(filter["bytes"].as_u64().map_or_else(|| Given::Value(json!([])), |bytes| Given::Log { bytes }))
+        let [from, to] = bounds;
+        let logs = || (from..=to).flat_map(|number| logs::of_block(&view, number, filter)).collect();
+        Ok(filter["bytes"].as_u64().map_or_else(|| Given::Value(logs()), |bytes| Given::Log { bytes }))
     }
 
     fn send(&self, params: &Value) -> Result<Value, RpcError> {
@@ -165,7 +202,7 @@ impl Node {
     fn receipt(&self, params: &Value) -> Result<Value, RpcError> {
         let (hash, found) = self.lookup(params)?;
         Ok(found.filter(|block| *block <= self.head()).map_or(Value::Null, |block| {
-            json!({"transactionHash": hash, "blockNumber": hex(block), "blockHash": blocks::hash(block), "status": "0x1", "logs": []})
+            json!({"transactionHash": hash, "blockNumber": hex(block), "blockHash": self.view().hash(block), "status": "0x1", "logs": []})
         }))
     }
 
@@ -246,13 +283,14 @@ mod tests {
         check(&node, "net_version", &Value::Null, Ok(json!("7")));
         check(&node, "eth_blockNumber", &json!([]), Ok(json!(hex(HEAD))));
         check(&node, "eth_syncing", &json!([]), Ok(json!(false)));
-        check(&node, "eth_getBlockByNumber", &json!(["latest", false]), Ok(blocks::block(HEAD)));
+        let view = node.view();
+        check(&node, "eth_getBlockByNumber", &json!(["latest", false]), Ok(blocks::block(&view, HEAD)));
         check(&node, "eth_getBlockByNumber", &json!([hex(HEAD + 1), false]), Ok(Value::Null));
         check(
             &node,
             "eth_getBlockByHash",
-            &json!([blocks::hash(HEAD - 3), false]),
-            Ok(blocks::block(HEAD - 3)),
+            &json!([view.hash(HEAD - 3), false]),
+            Ok(blocks::block(&view, HEAD - 3)),
         );
         check(&node, "eth_getBlockByNumber", &json!(["soon", false]), Err(-32602));
         check(&node, "eth_getTransactionByHash", &json!(["0x1"]), Ok(Value::Null));
@@ -298,5 +336,12 @@ mod tests {
         assert_eq!(node.answer("eth_getLogs", &json!([{"bytes": 5}])), Ok(Given::Log { bytes: 5 }));
         check(&node, "eth_getLogs", &json!([{"fromBlock": hex(HEAD + 1)}]), Err(-32000));
         check(&node, "eth_getLogs", &json!([{}]), Ok(json!([])));
+        node.chain.advance();
+        node.chain.advance();
+        let logs = |filter: Value| match node.answer("eth_getLogs", &json!([filter])) {
+            Ok(Given::Value(Value::Array(logs))) => logs.len(),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!((logs(json!({})), logs(json!({"fromBlock": hex(HEAD)}))), (2, 3));
     }
 }

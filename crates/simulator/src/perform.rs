@@ -1,7 +1,7 @@
 //! Carries a behaviour out for one request. Decides what is sent and how; never touches a socket.
 
 use std::pin::Pin;
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
@@ -12,7 +12,9 @@ use crate::behaviour::{Behaviour, ItemFault, Refusal};
 use crate::encode::Coding;
 use crate::limit::Meter;
 use crate::node::{Given, Node, RpcError, log};
+use crate::provider::lock;
 use crate::request::{Call, Item, Request};
+use crate::sockets::Feeds;
 use crate::wire::{Payload, Shape};
 
 /// What becomes of a request.
@@ -38,6 +40,8 @@ pub(crate) struct Sent {
 pub(crate) struct Asked {
     pub(crate) node: Arc<Node>,
     pub(crate) request: Arc<Request>,
+    /// The subscriptions of the socket it came on.
+    pub(crate) feeds: Option<Arc<Mutex<Feeds>>>,
 }
 
 impl From<Answer> for Sent {
@@ -118,9 +122,19 @@ impl Asked {
         let answer = match fault {
             Some(ItemFault::Missing) => return None,
             Some(ItemFault::Error(error)) => Err(error),
-            None => self.node.answer(&call.method, &call.params),
+            None => self.result(call),
         };
         call.id().map(|id| rendered(Some(id), &answer))
+    }
+}
+
+impl Asked {
+    fn result(&self, call: &Call) -> Result<Given, RpcError> {
+        let subscribed = self.feeds.as_ref().and_then(|feeds| lock(feeds).answer(&call.method, &call.params));
+        match subscribed {
+            Some(answer) => answer.map(Given::Value),
+            None => self.node.answer(&call.method, &call.params),
+        }
     }
 }
 

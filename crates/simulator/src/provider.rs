@@ -10,12 +10,14 @@ use socket2::{Domain, Socket, Type};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
+use crate::answer::Answer;
 use crate::behaviour::Behaviour;
 use crate::chain::Chain;
 use crate::limit::{Limit, Meter};
 use crate::memory::{Memory, Seen};
-use crate::node::Node;
+use crate::node::{Node, RpcError};
 use crate::serve::Server;
+use crate::sockets::{Command, Sockets};
 
 /// What a provider is to be.
 #[derive(Clone, Debug)]
@@ -93,6 +95,7 @@ pub(crate) struct Shared {
     in_flight: watch::Sender<usize>,
     behaviour: Mutex<Behaviour>,
     pub(crate) memory: Mutex<Memory>,
+    pub(crate) sockets: Arc<Sockets>,
 }
 
 impl Provider {
@@ -109,6 +112,7 @@ impl Provider {
             in_flight: watch::Sender::new(0),
             behaviour: Mutex::new(Behaviour::Healthy),
             memory: Mutex::new(Memory::new(script.remembers)),
+            sockets: Arc::default(),
         });
         let provider = Self { shared, address, _reservation: reservation, server: Mutex::new(None) };
         provider.set(script.behaviour).await?;
@@ -119,6 +123,12 @@ impl Provider {
     #[must_use]
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
+    }
+
+    /// The address to open a WebSocket to.
+    #[must_use]
+    pub fn ws_url(&self) -> String {
+        format!("ws://{}", self.address)
     }
 
     /// The address as host and port.
@@ -154,6 +164,53 @@ impl Provider {
         self.shared.node.set_lag(blocks);
     }
 
+    /// Follows the chain no more, or again.
+    pub fn freeze(&self, frozen: bool) {
+        self.shared.node.freeze(frozen);
+    }
+
+    /// How many WebSockets are open.
+    #[must_use]
+    pub fn sockets(&self) -> usize {
+        self.shared.sockets.open()
+    }
+
+    /// How many subscriptions there are on them.
+    #[must_use]
+    pub fn subscriptions(&self) -> usize {
+        self.shared.sockets.subscriptions()
+    }
+
+    /// Answers this to whoever wants a WebSocket, or accepts again.
+    pub fn refuse_sockets(&self, refusal: Option<Answer>) {
+        self.shared.sockets.state.send_modify(|state| state.refusal = refusal);
+    }
+
+    /// Its WebSockets neither read nor send, not even pongs, or they do again.
+    pub fn silence(&self, silent: bool) {
+        self.shared.sockets.state.send_modify(|state| state.silent = silent);
+    }
+
+    /// Takes at most so many subscriptions on a WebSocket; the next gets this error.
+    pub fn limit_subscriptions(&self, most: usize, error: RpcError) {
+        self.shared.sockets.state.send_modify(|state| state.most = Some((most, error)));
+    }
+
+    /// Closes its WebSockets with this code and reason.
+    pub fn close_sockets(&self, code: u16, reason: &str) {
+        self.shared.sockets.command(Command::Close(code, reason.to_owned()));
+    }
+
+    /// Resets the connections of its WebSockets.
+    pub fn reset_sockets(&self) {
+        self.shared.sockets.command(Command::Reset);
+    }
+
+    /// Sends a text on its WebSockets, whatever it is.
+    pub fn send_on_sockets(&self, text: &str) {
+        self.shared.sockets.command(Command::Send(text.to_owned()));
+    }
+
     /// The calls it was asked, oldest first, as far as it remembers.
     #[must_use]
     pub fn seen(&self) -> Vec<Seen> {
@@ -172,7 +229,7 @@ impl Provider {
         lock(&self.shared.memory).total()
     }
 
-    /// How many HTTP requests with a readable body it got.
+    /// How many HTTP requests with a readable body, or messages on sockets, it got.
     #[must_use]
     pub fn posts(&self) -> usize {
         lock(&self.shared.memory).posts()

@@ -2,15 +2,18 @@
 
 use std::convert::Infallible;
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
+use bytes::Bytes;
+use http::request::Parts;
 use http::{HeaderName, HeaderValue, Request as HttpRequest, Response, StatusCode};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
+use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
@@ -20,7 +23,8 @@ use crate::answer::Answer;
 use crate::perform::{Asked, Outcome, Sent, perform};
 use crate::provider::{InFlight, Shared, lock};
 use crate::request::Request;
-use crate::wire::{Reset, Socket, Wire};
+use crate::sockets::{Upgrade, accept as accept_socket, asks_for_socket};
+use crate::wire::{Reset, Shape, Socket, Wire};
 
 /// A server on its way. Dropped, it stops soon; [`Server::end`] waits until it has.
 pub(crate) struct Server {
@@ -64,25 +68,41 @@ async fn connection(stream: TcpStream, shared: Arc<Shared>) {
     // Without it small answers wait for acknowledgements.
     let _ = stream.set_nodelay(true);
     let reset = Reset::default();
-    let service = service_fn(|request| handle(request, Arc::clone(&shared), reset.clone()));
+    let upgrade = Mutex::new(None);
+    let service = service_fn(|request| handle(request, Arc::clone(&shared), reset.clone(), &upgrade));
     let socket = TokioIo::new(Socket::new(stream, reset.clone()));
     // An error is a fault that was asked for, or a peer that left.
-    let _ = http1::Builder::new().serve_connection(socket, service).await;
+    let _ = http1::Builder::new().serve_connection(socket, service).with_upgrades().await;
+    let upgrade = lock(&upgrade).take();
+    if let Some(upgrade) = upgrade {
+        upgrade.talk(shared, reset).await;
+    }
 }
 
 async fn handle(
-    request: HttpRequest<Incoming>,
+    mut request: HttpRequest<Incoming>,
     shared: Arc<Shared>,
     reset: Reset,
+    upgrade: &Mutex<Option<Upgrade>>,
 ) -> io::Result<Response<Wire>> {
     let in_flight = shared.enter();
+    if asks_for_socket(request.headers()) {
+        let on = hyper::upgrade::on(&mut request);
+        let (head, _) = request.into_parts();
+        let refusal = shared.sockets.state.borrow().refusal.clone();
+        let sent = match refusal {
+            Some(refusal) => refusal.into(),
+            None => switch(&head, on, upgrade),
+        };
+        return Ok(response(sent, reset, in_flight));
+    }
     let (head, body) = request.into_parts();
     let body = body.collect().await.map_err(io::Error::other)?.to_bytes();
     let outcome = match Request::parse(body.clone()) {
         Some(request) => {
             let request = Arc::new(request);
             lock(&shared.memory).note(&head, &request, Instant::now());
-            perform(shared.behaviour(), Asked { node: Arc::clone(&shared.node), request }).await
+            perform(shared.behaviour(), Asked { node: Arc::clone(&shared.node), request, feeds: None }).await
         }
         None => Outcome::Sent(not_json().into()),
     };
@@ -94,6 +114,17 @@ async fn handle(
             Err(io::ErrorKind::ConnectionReset.into())
         }
         Outcome::Close => Err(io::ErrorKind::ConnectionAborted.into()),
+    }
+}
+
+/// Accepts a socket, which the connection becomes once that is sent.
+fn switch(head: &Parts, on: OnUpgrade, upgrade: &Mutex<Option<Upgrade>>) -> Sent {
+    *lock(upgrade) = Some(Upgrade { on, head: head.clone() });
+    Sent {
+        status: 101,
+        headers: accept_socket(&head.headers),
+        payload: Bytes::new().into(),
+        shape: Shape::Whole,
     }
 }
 

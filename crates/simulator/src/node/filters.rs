@@ -5,7 +5,8 @@ use std::sync::{Mutex, PoisonError};
 
 use serde_json::{Value, json};
 
-use super::{RpcError, blocks, hex};
+use super::{RpcError, hex};
+use crate::chain::View;
 
 /// The filters of one node. Two nodes may well hand out the same id for different filters.
 #[derive(Debug)]
@@ -27,12 +28,12 @@ impl Filters {
     }
 
     /// Hashes of the blocks that came since the last look.
-    pub(super) fn changes(&self, params: &Value, head: u64) -> Result<Value, RpcError> {
+    pub(super) fn changes(&self, params: &Value, view: &View) -> Result<Value, RpcError> {
         let mut filters = self.seen_up_to.lock().unwrap_or_else(PoisonError::into_inner);
         let seen = params[0].as_str().and_then(|id| filters.1.get_mut(id));
         let Some(seen) = seen else { return Err(RpcError::new(-32000, "filter not found")) };
-        let first = std::mem::replace(seen, head) + 1;
-        Ok((first..=head).map(blocks::hash).collect())
+        let first = std::mem::replace(seen, view.head) + 1;
+        Ok((first..=view.head).map(|number| view.hash(number)).collect())
     }
 
     pub(super) fn remove(&self, params: &Value) -> Value {
@@ -47,13 +48,17 @@ mod tests {
 
     #[test]
     fn a_filter_tells_each_block_once() {
-        let filters = Filters::new(4);
-        let id = json!([filters.create(10)]);
+        let (filters, chain) = (Filters::new(4), crate::Chain::new(1));
+        let head = chain.head();
+        let id = json!([filters.create(head)]);
+        chain.advance();
+        chain.advance();
+        let view = chain.view();
         assert_eq!(id, json!(["0x5"]));
-        assert_eq!(filters.changes(&id, 12), Ok(json!([blocks::hash(11), blocks::hash(12)])));
-        assert_eq!(filters.changes(&id, 12), Ok(json!([])));
+        assert_eq!(filters.changes(&id, &view), Ok(json!([view.hash(head + 1), view.hash(head + 2)])));
+        assert_eq!(filters.changes(&id, &view), Ok(json!([])));
         assert_eq!(filters.remove(&id), json!(true));
         assert_eq!(filters.remove(&id), json!(false));
-        assert!(filters.changes(&id, 12).is_err());
+        assert!(filters.changes(&id, &view).is_err());
     }
 }
