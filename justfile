@@ -40,6 +40,22 @@ soak:
 clients:
     ./tests/clients/run.sh
 
+# the operators' page in a headless browser; pictures of it in target/page
+page:
+    PICTURES=target/page ./tests/page/run.sh
+
+# build the image headgate:local
+image:
+    ./scripts/image.sh
+
+# docker compose up, a rolling update under load, and every query of the dashboards
+compose:
+    ./tests/compose/run.sh
+
+# the Kubernetes manifests, rendered from the chart
+manifests:
+    ./scripts/k8s.sh
+
 # fuzz every target for a while
 fuzz seconds="60":
     ./scripts/fuzz.sh {{seconds}}

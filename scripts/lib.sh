@@ -39,3 +39,15 @@ wait_until() {
 free_port() {
     python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
 }
+
+# The Docker daemon, started if there is none and we may; it ends with the script that started it.
+start_docker() {
+    has docker || die "no docker: scripts/setup.sh --full"
+    docker info >/dev/null 2>&1 && return
+    if ((EUID != 0)) || ! PATH=$PATH:/usr/sbin has dockerd; then die "the Docker daemon does not answer: start it"; fi
+    mkdir -p "$TARGET"
+    PATH=$PATH:/usr/sbin:/sbin dockerd >"$TARGET/dockerd.log" 2>&1 &
+    DOCKERD=$!
+    trap 'kill "$DOCKERD" 2>/dev/null && wait "$DOCKERD" 2>/dev/null || true' EXIT
+    wait_until 30 docker info || { tail -5 "$TARGET/dockerd.log"; die "the Docker daemon does not start"; }
+}

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# All checks and tests. `--full` adds the release build, the demo, soak, real clients, the benchmark's smoke test
-# and fuzzing. Every stage runs, whatever the others did; the last lines tell the totals.
+# All checks and tests. `--full` adds the release build, the demo, soak, real clients, the benchmark's smoke test, the
+# operators' page in a browser, dashboards, Kubernetes, the image, docker compose, and fuzzing. Every stage runs, whatever the others did; the last lines tell the totals.
 source "$(dirname "$0")/lib.sh"
 
 full=${1:-}
@@ -50,6 +50,7 @@ if [[ -n $full ]]; then
     stage "soak" 1200 scripts/soak.sh
     stage "real clients" 600 tests/clients/run.sh
     stage "bench smoke" 300 python3 bench/run.py --quick
+    stage "page" 180 tests/page/run.sh
     stage "dashboards" 60 scripts/dashboards.sh
     stage "kubernetes" 120 scripts/k8s.sh --check
     stage "fuzz" 900 scripts/fuzz.sh 20

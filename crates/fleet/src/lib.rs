@@ -11,6 +11,7 @@ pub mod tables;
 
 pub use build::{BuildError, PROBE_TIMEOUT, build, filter_tag, fresh_for_ms};
 pub use methods::{Methods, Refusal, Stored};
+pub use parking::PARKS;
 pub use state::{EndpointState, Mark};
 
 use crate::gates::Gate;

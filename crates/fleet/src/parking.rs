@@ -1,9 +1,13 @@
 //! What a refusal parks: the account, or everything at the address. The one place that does and says so.
 
 use super::{Chain, Endpoint};
+use metrics::counter;
 use recovery::{Hit, Kind};
 use std::time::Duration;
 use store::Change;
+
+/// Accounts and addresses that were parked here, by reason.
+pub const PARKS: &str = "headgate_parks_total";
 
 /// Without a ceiling, a hit this soon after an account's return goes on with the episode.
 const LONGEST_SPAN_MS: u64 = 60_000;
@@ -19,6 +23,9 @@ impl Endpoint {
                 chain = %chain.name, endpoint = %self.id, reason = record.reason.as_str(),
                 until_unix_ms = record.parked_until, "parked"
             );
+            let (chain, endpoint) = (chain.name.to_string(), self.id.to_string());
+            counter!(PARKS, "chain" => chain, "endpoint" => endpoint, "reason" => record.reason.as_str())
+                .increment(1);
             self.state.leave();
         }
     }

@@ -89,7 +89,10 @@ async fn term<H: Host>(host: &Arc<H>, checks: Arc<Checks<H>>, changed: &mut watc
     loop {
         tokio::select! {
             () = &mut checking => return,
-            _ = over.wait_for(|over| *over), if !told => told = true,
+            _ = over.wait_for(|over| *over), if !told => {
+                told = true;
+                host.checked();
+            }
             Ok(()) = changed.changed() => {
                 news::tell_ejections(&**host);
                 suspect(&host.fleet(), &commands);

@@ -7,12 +7,14 @@
 mod accounts;
 mod checks;
 mod duty;
+mod first;
 mod host;
 pub mod metrics;
 mod news;
 mod sound;
 
 pub use duty::Duty;
+pub use first::tell as tell_first_checks;
 pub use host::Host;
 pub use news::{learn, tell_ejections};
 

@@ -26,6 +26,7 @@ pub fn describe() {
     describe_gauge!(HEALTHY, "1 when an endpoint may be selected, by protocol");
     describe_gauge!(BLOCK, "The newest block an endpoint is known to have");
     describe_gauge!(PARKED, "1 while an endpoint's account or address is parked");
+    describe_counter!(fleet::PARKS, "Times an endpoint's account or address was parked, by reason");
     describe_counter!(HITS, "Rate limits that were hit, by kind (burst or quota)");
     describe_counter!(RECOVERIES, "Parked accounts that came back");
     describe_gauge!(CEILING, "The ceiling in force per window, as grown now, by kind (static or learned)");

@@ -18,6 +18,7 @@ mod provider;
 mod request;
 mod serve;
 mod sockets;
+pub mod stage;
 mod wire;
 
 pub use answer::{Answer, BadRecording};

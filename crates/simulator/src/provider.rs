@@ -80,7 +80,7 @@ impl Script {
     }
 }
 
-/// A running provider on a port of its own on 127.0.0.1. Dropped, it stops.
+/// A running provider on a port of its own, on 127.0.0.1 unless it is told where. Dropped, it stops.
 pub struct Provider {
     shared: Arc<Shared>,
     address: SocketAddr,
@@ -104,7 +104,15 @@ impl Provider {
     /// # Errors
     /// When no port is to be had.
     pub async fn start(script: Script) -> io::Result<Self> {
-        let reservation = bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?;
+        Self::start_at(script, SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).await
+    }
+
+    /// Starts a provider that listens on `address`.
+    ///
+    /// # Errors
+    /// When the port is not to be had.
+    pub(crate) async fn start_at(script: Script, address: SocketAddr) -> io::Result<Self> {
+        let reservation = bind(address)?;
         let address = reservation.local_addr()?.as_socket().ok_or(io::ErrorKind::AddrNotAvailable)?;
         let shared = Arc::new(Shared {
             node: Arc::new(Node::new(script.chain, script.lag, script.archive, script.seed)),

@@ -8,6 +8,7 @@ use crate::cors::Cors;
 use crate::fleet::{self, Fleet};
 use crate::gates::Gates;
 use crate::net::{Budget, Dealer};
+use crate::why::Glimpse;
 use crate::worker::{Order, Phase};
 use crate::{pages, select};
 use arc_swap::ArcSwap;
@@ -24,6 +25,9 @@ const BODIES: usize = 256 << 20;
 const HELD: usize = 64 << 20;
 /// What may wait for all clients' sockets together.
 const QUEUES: usize = 256 << 20;
+
+/// How many of the requests that did not go straight are shown.
+const RECENT: usize = 20;
 
 pub(crate) struct App {
     pub(crate) settings: Settings,
@@ -145,6 +149,20 @@ impl App {
         }
         in_flight
     }
+
+    /// The last requests that were retried, refused or failed, the newest first.
+    pub(crate) async fn recent(&self) -> Vec<Glimpse> {
+        let mut all = Vec::new();
+        for worker in &self.workers {
+            let (reply, told) = oneshot::channel();
+            if worker.orders.send(Order::Recent(reply)).is_ok() {
+                all.extend(told.await.unwrap_or_default());
+            }
+        }
+        all.sort_by_key(|one| std::cmp::Reverse(one.started_unix_ms));
+        all.truncate(RECENT);
+        all
+    }
 }
 
 impl prober::Host for App {
@@ -173,7 +191,9 @@ impl prober::Host for App {
     }
 
     fn checked(&self) {
-        self.checked_at.store(fleet::clock::unix_ms(), Relaxed);
+        if self.checked_at.swap(fleet::clock::unix_ms(), Relaxed) == 0 {
+            prober::tell_first_checks(&self.fleet.load());
+        }
     }
 }
 

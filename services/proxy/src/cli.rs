@@ -1,8 +1,11 @@
 //! The command line: what the program can be asked to do.
 
+mod ask;
 mod check;
 mod classify;
 mod demo;
+mod healthcheck;
+mod simulate;
 mod why;
 
 use clap::{Parser, Subcommand};
@@ -43,6 +46,18 @@ enum Command {
         #[arg(long)]
         url: Option<String>,
     },
+    /// Exit with 0 if the running proxy is ready, with 1 if it is not; for a container's health check
+    Healthcheck {
+        /// What to ask instead; 200 is good [default: http://127.0.0.1:<SERVER_PORT>/ready]
+        #[arg(long)]
+        url: Option<String>,
+    },
+    /// Serve simulated providers for proxies to ask, as docker compose's profile demo does
+    Simulate {
+        /// The first one's port; the others have those after it
+        #[arg(long, default_value_t = 8545, value_parser = clap::value_parser!(u16).range(1..=65_000))]
+        port: u16,
+    },
     /// Print the JSON Schema of the endpoints file
     Schema,
 }
@@ -54,6 +69,8 @@ pub(crate) fn run() -> ExitCode {
     match cli.command {
         Some(Command::Classify) => classified(&cli.options, &env),
         Some(Command::Why { id, url }) => why::print(&cli.options, &env, &id, url),
+        Some(Command::Healthcheck { url }) => healthcheck::check(&cli.options, &env, url),
+        Some(Command::Simulate { port }) => simulate::run(port),
         Some(Command::Schema) => {
             println!("{:#}", config::schema());
             ExitCode::SUCCESS

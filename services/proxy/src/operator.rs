@@ -1,7 +1,9 @@
-//! The operator's port: metrics, the fleet's status, and what happened to a request.
+//! The operator's port: a page for people, metrics, the fleet's status, and what happened to a request.
+
+mod page;
 
 use crate::app::App;
-use crate::fleet::{Chain, Endpoint};
+use crate::fleet::{Chain, Endpoint, Fleet};
 use crate::metrics;
 use crate::pages::View;
 use crate::why::RequestId;
@@ -15,6 +17,7 @@ use axum::{Json, Router};
 use ledger::{CeilingKind, Unit};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
+use store::Park;
 use telemetry::registry::Registry;
 use tokio::sync::oneshot;
 
@@ -29,6 +32,7 @@ pub(crate) fn routes(app: Arc<App>, registry: Registry) -> Router {
         .route("/metrics", get(scrape))
         .route("/status", get(status))
         .route("/status/why/{id}", get(why))
+        .merge(page::routes())
         .with_state(Operator { app, registry });
     telemetry::operator::layered(routes)
 }
@@ -73,7 +77,35 @@ async fn status(State(operator): State<Operator>) -> Json<Value> {
     let good = view.chains();
     let degraded = view.readiness(&good, &operator.app).degraded();
     let degraded: Vec<String> = degraded.iter().map(ToString::to_string).collect();
-    Json(json!({ "chains": chains, "degraded": degraded }))
+    Json(json!({
+        "version": env!("CARGO_PKG_VERSION"),
+        "now": now,
+        "degraded": degraded,
+        "totals": totals(&fleet, now),
+        "chains": chains,
+        "recent": operator.app.recent().await,
+    }))
+}
+
+/// The fleet in a few numbers.
+fn totals(fleet: &Fleet, now: u64) -> Value {
+    let count = |is: &dyn Fn(&Endpoint) -> bool| fleet.endpoints().filter(|(_, one)| is(one)).count();
+    json!({
+        "chains": fleet.chains().len(),
+        "endpoints": count(&|_| true),
+        "usable": count(&|one| match (&one.http, &one.ws) {
+            (Some(_), _) => one.state.view(now).usable,
+            (None, _) => one.state.view_ws(now).usable,
+        }),
+        "parked": count(&|one| park(one, now).is_some()),
+        "full": count(&|one| one.account.gate.snapshot(now).iter().any(|window| window.used >= window.limit)),
+        "in_flight": fleet.endpoints().map(|(_, one)| u64::from(one.state.in_flight())).sum::<u64>(),
+    })
+}
+
+/// What keeps an endpoint out of selection for a time, if anything does.
+fn park(endpoint: &Endpoint, now: u64) -> Option<&Park> {
+    [&endpoint.account.park, &*endpoint.address].into_iter().find(|park| park.is_parked(now))
 }
 
 fn of_chain(chain: &Chain, now: u64) -> Value {
@@ -87,8 +119,7 @@ fn of_chain(chain: &Chain, now: u64) -> Value {
 
 fn of_endpoint(chain: &Chain, endpoint: &Endpoint, now: u64) -> Value {
     let block = endpoint.state.block();
-    let park = [&endpoint.account.park, &*endpoint.address].into_iter().find(|park| park.is_parked(now));
-    let record = park.map(|park| park.record());
+    let record = park(endpoint, now).map(|park| park.record());
     json!({
         "role": endpoint.role.as_str(),
         "account": endpoint.account.name,

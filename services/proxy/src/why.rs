@@ -1,8 +1,13 @@
 //! What happened to a request: who was asked, who was passed over and why, what they said. Kept for the last
 //! requests of each worker and told to an operator who has the request's id.
 
+mod recent;
+
+pub(crate) use recent::Glimpse;
+
 use crate::select::Skip;
 use detect::{Judgement, RuleId};
+use recent::Recent;
 use serde::Serialize;
 use std::sync::Arc;
 use std::time::Duration;
@@ -112,6 +117,7 @@ impl Record {
 pub(crate) struct Ring {
     records: Vec<Record>,
     next: usize,
+    recent: Recent,
 }
 
 impl Ring {
@@ -130,6 +136,8 @@ impl Ring {
     }
 
     pub(crate) fn finish(&mut self, record: Record) {
+        let place = if self.records.len() < REMEMBERED { self.records.len() } else { self.next };
+        self.recent.finished(place, &record);
         if self.records.len() < REMEMBERED {
             self.records.push(record);
         } else {
@@ -140,6 +148,11 @@ impl Ring {
 
     pub(crate) fn find(&self, id: RequestId) -> Option<&Record> {
         self.records.iter().find(|record| record.id == id)
+    }
+
+    /// The last requests that were retried, refused or failed.
+    pub(crate) fn recent(&self) -> Vec<Glimpse> {
+        self.recent.glimpses(&self.records)
     }
 }
 
@@ -308,6 +321,31 @@ mod tests {
         assert!(ring.find(id(9)).is_none());
         assert!(ring.find(id(10)).is_some(), "kills: forgetting one too many");
         assert!(ring.find(id(REMEMBERED as u64 + 9)).is_some());
+    }
+
+    // Kills: showing what went well, or a request whose place another one took.
+    #[test]
+    fn only_what_went_otherwise_is_shown_and_only_while_it_is_remembered() {
+        let mut ring = Ring::default();
+        let finish = |ring: &mut Ring, count: u64, status: u16, tries: usize| {
+            let mut record = ring.start(id(count), 0);
+            record.status = status;
+            for _ in 0..tries {
+                let how = "timeout".to_owned();
+                record.push(Duration::ZERO, What::Failed { endpoint: "a".into(), how, took: Duration::ZERO });
+            }
+            ring.finish(record);
+        };
+        for (count, status, tries) in [(0, 200, 1), (1, 200, 2), (2, 429, 0), (3, 502, 1), (4, 400, 1)] {
+            finish(&mut ring, count, status, tries);
+        }
+        let shown = |ring: &Ring| {
+            let ids = ring.recent().into_iter().map(|one| serde_json::json!(one)["request_id"].clone());
+            ids.collect::<Vec<_>>()
+        };
+        assert_eq!(shown(&ring), [1, 2, 3].map(|count| serde_json::json!(id(count).to_string())));
+        (5..REMEMBERED as u64 + 3).for_each(|count| finish(&mut ring, count, 200, 1));
+        assert_eq!(shown(&ring), [serde_json::json!(id(3).to_string())], "1 and 2 are forgotten");
     }
 
     #[test]

@@ -8,7 +8,7 @@ use crate::metrics::Metrics;
 use crate::socket::Sockets;
 use crate::upstream::LocalExecutor;
 use crate::upstream::{Connector, Pools};
-use crate::why::{Record, RequestId, Ring, Story, tell};
+use crate::why::{Glimpse, Record, RequestId, Ring, Story, tell};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use rand::SeedableRng;
@@ -36,6 +36,8 @@ pub(crate) enum Order {
     Fold(oneshot::Sender<i64>),
     /// Tell what happened to a request.
     Tell(RequestId, oneshot::Sender<Option<Story>>),
+    /// Tell which requests were retried, refused or failed lately.
+    Recent(oneshot::Sender<Vec<Glimpse>>),
     /// Fold the last counts and end.
     Stop,
 }
@@ -154,6 +156,7 @@ impl Worker {
                 let story = stories.find(id).map(named);
                 drop(reply.send(story));
             }
+            Order::Recent(reply) => drop(reply.send(self.stories.borrow().recent())),
             Order::Stop => {}
         }
     }

@@ -83,8 +83,11 @@ fn tell(bound: &Bound) {
         "  curl -i localhost:{port}/demo -d '{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"eth_blockNumber\",\"params\":[]}}'"
     );
     if let Some(metrics) = bound.operators_port() {
-        println!("  curl -s localhost:{metrics}/status        what Headgate knows of each provider");
-        println!("  curl -s localhost:{metrics}/metrics       the same for Prometheus");
+        println!(
+            "  http://localhost:{metrics}/                  what Headgate knows of each provider, in a browser"
+        );
+        println!("  curl -s localhost:{metrics}/status        the same as JSON");
+        println!("  curl -s localhost:{metrics}/metrics       its history, for Prometheus");
         let url = if metrics == 9090 { String::new() } else { format!(" --url http://localhost:{metrics}") };
         println!("  headgate-proxy why <X-Request-Id>{url}     what happened to one request");
     }

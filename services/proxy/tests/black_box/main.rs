@@ -12,6 +12,7 @@ mod commit;
 mod connections;
 mod headers;
 mod health;
+mod operators;
 mod programs;
 mod sockets;
 mod state;
