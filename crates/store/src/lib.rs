@@ -13,7 +13,7 @@ pub use account::Account;
 pub use health::{Finding, News, subject};
 pub use memory::{Memory, Rules, Sharing};
 pub use park::{Change, Park, Proposal};
-pub use valkey::{BadSetting, Named, Op, Target, Valkey};
+pub use valkey::{BadSetting, Failure, Named, Op, Target, Valkey};
 
 /// Reads the wall clock: Unix milliseconds.
 pub type Clock = fn() -> u64;

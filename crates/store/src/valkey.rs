@@ -17,6 +17,7 @@ mod target;
 mod trouble;
 
 pub use counts::Op;
+pub use link::Failure;
 pub use target::{BadSetting, Target};
 
 use std::collections::HashMap;
@@ -219,6 +220,21 @@ impl Valkey {
         let (script, args) = (&self.ground.scripts.release, vec![self.ground.holder.clone()]);
         // Lost, it ends by itself.
         let _ = self.ground.link.run(Op::Claim, script, vec![key], args, subject::LIMIT).await;
+    }
+
+    /// All flags and their values, as people wrote them. One round trip.
+    ///
+    /// # Errors
+    /// Valkey does not answer, or what is there is no hash.
+    pub async fn flags(&self) -> Result<Vec<(String, String)>, Failure> {
+        self.ground.link.counts().tripped(Op::Flags);
+        let script = &self.ground.scripts.flags;
+        let answer =
+            self.ground.link.run(Op::Flags, script, vec![self.keys.flags()], vec![], subject::LIMIT).await?;
+        let words: Vec<String> =
+            answer.into_array().iter().map(|word| word.as_string().unwrap_or_default()).collect();
+        let pairs = words.chunks_exact(2).map(|pair| (pair[0].clone(), pair[1].clone()));
+        Ok(pairs.collect())
     }
 
     /// Tells what was not told yet, returns tokens, and says goodbye. Nobody must dispatch any more.

@@ -2,6 +2,7 @@
 //!
 //! Each worker has its own connections. Nothing here knows what an answer means.
 
+mod alone;
 mod connect;
 mod get;
 mod local;
@@ -9,6 +10,7 @@ mod pool;
 mod socket;
 mod target;
 
+pub use alone::{Question, Reply, ask_alone};
 pub use connect::{ConnectError, Connector, Stream};
 pub use get::get_status;
 pub use local::LocalExecutor;

@@ -2,6 +2,8 @@
 //! again. A source that is away changes nothing; what it says is never more than the gate's ceiling.
 
 mod file;
+mod launchdarkly;
+mod ofrep;
 mod provider;
 mod value;
 
@@ -28,6 +30,9 @@ const PERIOD: Duration = Duration::from_secs(5);
 const JITTER: u32 = 10;
 /// No reading takes longer.
 const READ: Duration = Duration::from_secs(2);
+/// A change is in force on every replica within this.
+const IN_FORCE: Duration = Duration::from_secs(6);
+const _: () = assert!(PERIOD.as_millis() + PERIOD.as_millis() / (JITTER as u128) < IN_FORCE.as_millis());
 /// How long the start waits for the first values.
 const FIRST: Duration = Duration::from_secs(3);
 /// Between two attempts at the start.
@@ -94,10 +99,12 @@ impl<S: Read> Flags<S> {
         let deadline = Instant::now() + FIRST;
         loop {
             let left = || deadline.saturating_duration_since(Instant::now());
-            if self.refresh(gates, left().min(READ)).await || left().is_zero() {
-                return;
+            match self.refresh(gates, left().min(READ)).await {
+                Ok(()) => return,
+                Err(why) if left().is_zero() => return self.lost(&why),
+                // A store that is being connected to is not an outage yet.
+                Err(_) => sleep(AGAIN.min(left())).await,
             }
-            sleep(AGAIN.min(left())).await;
         }
     }
 
@@ -115,40 +122,35 @@ impl<S: Read> Flags<S> {
                     sleep(rand::rng().random_range(Duration::ZERO..=most)).await;
                 }
             }
-            self.refresh(gates, READ).await;
+            if let Err(why) = self.refresh(gates, READ).await {
+                self.lost(&why);
+            }
         }
     }
 
-    /// Reads once and puts in force what was read; false: nothing was. A bug in one reading must not be the last one.
-    async fn refresh(&mut self, gates: &Gates, limit: Duration) -> bool {
+    /// Reads once and puts in force what was read. A bug in one reading must not be the last one.
+    async fn refresh(&mut self, gates: &Gates, limit: Duration) -> Result<(), String> {
         let flags: Vec<Box<str>> = gates.all().iter().map(|gate| gate.flag.clone()).collect();
         let reading = AssertUnwindSafe(self.source.read(&flags)).catch_unwind();
-        let ready = match timeout(limit, reading).await {
-            Ok(Ok(Ok(values))) => {
-                self.take(gates, &flags, values);
-                true
-            }
-            Ok(Ok(Err(why))) => self.lost(&why),
-            Err(_) => self.lost("no answer in time"),
+        let read = match timeout(limit, reading).await {
+            Ok(Ok(read)) => read,
+            Err(_) => Err("no answer in time".into()),
             Ok(Err(_)) => {
                 counter!(FLAGS_PANICS).increment(1);
-                tracing::error!(
-                    provider = self.provider,
-                    "reading flags panicked; what was read before stays in force"
-                );
-                false
+                tracing::error!(provider = self.provider, "reading flags panicked");
+                Err("a bug of ours".into())
             }
         };
-        gauge!(FLAGS_READY, "provider" => self.provider).set(if ready { 1.0 } else { 0.0 });
-        ready
+        gauge!(FLAGS_READY, "provider" => self.provider).set(if read.is_ok() { 1.0 } else { 0.0 });
+        self.take(gates, &flags, read?);
+        Ok(())
     }
 
-    fn lost(&mut self, why: &str) -> bool {
+    fn lost(&mut self, why: &str) {
         if !std::mem::replace(&mut self.outage, true) {
             let provider = self.provider;
             tracing::warn!(provider, why, "flags cannot be read; what was read before stays in force");
         }
-        false
     }
 
     fn take(&mut self, gates: &Gates, flags: &[Box<str>], values: Values) {

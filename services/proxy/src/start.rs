@@ -7,9 +7,7 @@ use crate::fleet::{self, Fleet};
 use crate::gates::Gates;
 use crate::tables::{self, Tables};
 use anyhow::Context;
-use config::{
-    Config, Env, FlagsProvider, FleetConfig, LearningMode, LogFormat, Options, Settings, StoreBackend,
-};
+use config::{Config, Env, FleetConfig, LearningMode, LogFormat, Options, Settings, StoreBackend};
 use detect::Rules;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -108,13 +106,6 @@ fn valkey(settings: &Settings) -> anyhow::Result<Option<Valkey>> {
 fn not_served_yet(settings: &Settings, fleet: &FleetConfig) {
     let given = [
         (settings.clients_file.is_some(), "CLIENTS_FILE: clients are not told apart yet, everybody may"),
-        (
-            matches!(
-                settings.headgate_flags_provider,
-                FlagsProvider::Valkey | FlagsProvider::LaunchDarkly | FlagsProvider::Ofrep
-            ),
-            "HEADGATE_FLAGS_PROVIDER: only environment and file are read yet",
-        ),
         (
             fleet.endpoints().any(|(_, endpoint)| endpoint.learning.mode == LearningMode::Steady),
             "capacity_learning.mode: steady is not there yet, ceilings are learned by aimd",

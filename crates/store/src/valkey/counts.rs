@@ -15,11 +15,13 @@ pub enum Op {
     Claim,
     /// What checkers found.
     Health,
+    /// Flags read.
+    Flags,
 }
 
 impl Op {
     /// All of them.
-    pub const ALL: [Op; 5] = [Op::Lease, Op::Sync, Op::Swap, Op::Claim, Op::Health];
+    pub const ALL: [Op; 6] = [Op::Lease, Op::Sync, Op::Swap, Op::Claim, Op::Health, Op::Flags];
 
     /// Its name in metrics.
     #[must_use]
@@ -30,6 +32,7 @@ impl Op {
             Op::Swap => "swap",
             Op::Claim => "claim",
             Op::Health => "health",
+            Op::Flags => "flags",
         }
     }
 }

@@ -8,7 +8,10 @@ const SCHEMA: &str = "v1";
 
 /// Makes keys.
 #[derive(Clone, Debug)]
-pub(crate) struct Keys(String);
+pub(crate) struct Keys {
+    ours: String,
+    flags: String,
+}
 
 /// The keys of one account or address.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -16,40 +19,45 @@ pub(crate) struct Of(String);
 
 impl Keys {
     pub(crate) fn new(prefix: &str) -> Keys {
-        Keys(format!("{prefix}:{SCHEMA}:"))
+        Keys { ours: format!("{prefix}:{SCHEMA}:"), flags: format!("{prefix}:flags") }
     }
 
     pub(crate) fn account(&self, name: &str) -> Of {
-        Of(format!("{}{{a.{}}}:", self.0, escaped(name)))
+        Of(format!("{}{{a.{}}}:", self.ours, escaped(name)))
     }
 
     pub(crate) fn address(&self, place: &str) -> Of {
-        Of(format!("{}{{h.{}}}:", self.0, escaped(place)))
+        Of(format!("{}{{h.{}}}:", self.ours, escaped(place)))
     }
 
     /// The channel on which is said that something changed.
     pub(crate) fn changes(&self) -> String {
-        format!("{}changes", self.0)
+        format!("{}changes", self.ours)
+    }
+
+    /// A hash: values by flag. People write it, so its name has no version.
+    pub(crate) fn flags(&self) -> String {
+        self.flags.clone()
     }
 
     /// A hash: what checkers found, by endpoint and protocol.
     pub(crate) fn health(&self) -> String {
-        format!("{}health", self.0)
+        format!("{}health", self.ours)
     }
 
     /// The channel on which findings and ejections are told.
     pub(crate) fn news(&self) -> String {
-        format!("{}news", self.0)
+        format!("{}news", self.ours)
     }
 
     /// Who checks health now.
     pub(crate) fn checker(&self) -> String {
-        format!("{}checker", self.0)
+        format!("{}checker", self.ours)
     }
 
     /// Written when a connection is made, to see whether writing is possible.
     pub(crate) fn trial(&self) -> String {
-        format!("{}trial", self.0)
+        format!("{}trial", self.ours)
     }
 }
 
@@ -120,6 +128,7 @@ mod tests {
         let keys = Keys::new("headgate");
         assert_eq!(keys.account("main:a").park(), "headgate:v1:{a.main:a}:park");
         assert_eq!(keys.address("h:1").park(), "headgate:v1:{h.h:1}:park");
+        assert_eq!(keys.flags(), "headgate:flags");
         // Kills a name that ends its own tag, and two names that become one.
         assert_eq!(keys.account("x}y {").park(), "headgate:v1:{a.x%7Dy%20%7B}:park");
         assert_ne!(keys.account("a%20").park(), keys.account("a ").park());

@@ -33,7 +33,7 @@ const TRIAL_LIFE_S: i64 = 10;
 
 /// Why a command has no result.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Failure {
+pub enum Failure {
     #[error("not connected")]
     Down,
     #[error("no answer in time")]

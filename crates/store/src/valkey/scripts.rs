@@ -21,6 +21,7 @@ pub(crate) struct Scripts {
     pub(crate) report: Script,
     pub(crate) reports: Script,
     pub(crate) forget: Script,
+    pub(crate) flags: Script,
 }
 
 impl Scripts {
@@ -36,6 +37,7 @@ impl Scripts {
             report: script(concat!(include_str!("call.lua"), include_str!("report.lua"))),
             reports: script(concat!(include_str!("call.lua"), include_str!("reports.lua"))),
             forget: script(concat!(include_str!("call.lua"), include_str!("forget.lua"))),
+            flags: script(concat!(include_str!("call.lua"), include_str!("flags.lua"))),
         }
     }
 }

@@ -136,7 +136,7 @@ async fn control(
     let metrics_addr = bound.operators.as_ref().and_then(|listener| listener.local_addr().ok());
     let sharing = tokio::task::spawn_local(share(Arc::clone(&app)));
     // Caps that are in force come before the first client.
-    let mut flags = flags::follow(Arc::clone(&app), flags.open()).await;
+    let mut flags = flags::follow(Arc::clone(&app), flags.open(&app, &connector)?).await;
     let acceptor = Acceptor::start(bound.clients, app.workers.clone())?;
     if let Some(listener) = bound.operators {
         let listener = TcpListener::from_std(listener)?;

@@ -1,10 +1,15 @@
 //! Which source the settings name. What is wrong with a setting is found here, at the start; that a source cannot be
 //! reached never is.
 
+use super::launchdarkly::{self, LaunchDarkly};
+use super::ofrep::{self, Ofrep};
 use super::{Read, Values, file, value};
-use config::{Env, Finding, FlagsProvider, Settings};
+use crate::app::App;
+use crate::upstream::Connector;
+use config::{Env, Finding, FlagsProvider, Secret, SecretUrl, Settings};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// What every variable that is a flag begins with.
 pub(super) const VARIABLE: &str = "HEADGATE_FLAG_";
@@ -15,6 +20,12 @@ pub(crate) enum Provider {
     /// The variables at the start.
     Environment(BTreeMap<String, String>),
     File(PathBuf),
+    Valkey,
+    LaunchDarkly {
+        key: Secret,
+        relay: Option<SecretUrl>,
+    },
+    Ofrep(SecretUrl),
 }
 
 /// A source that can be read.
@@ -23,33 +34,52 @@ pub(crate) enum Source {
     Static,
     Environment(BTreeMap<String, String>),
     File(PathBuf),
+    Valkey(Arc<App>),
+    LaunchDarkly(Box<LaunchDarkly>),
+    Ofrep(Box<Ofrep>),
 }
 
 impl Provider {
     /// # Errors
     /// What the settings name cannot be used.
     pub(crate) fn new(settings: &Settings, env: &Env) -> Result<Provider, Finding> {
+        let missing = |name: &str| Finding::error(name, "not set");
         Ok(match settings.headgate_flags_provider {
+            FlagsProvider::Static => Provider::Static,
             FlagsProvider::Environment => Provider::Environment(variables(env)),
             FlagsProvider::File => {
-                let path = settings.headgate_flags_file.clone().unwrap_or_default();
+                let path =
+                    settings.headgate_flags_file.clone().ok_or_else(|| missing("HEADGATE_FLAGS_FILE"))?;
                 file::read(&path).map_err(|error| Finding::error("HEADGATE_FLAGS_FILE", error))?;
                 Provider::File(path)
             }
-            FlagsProvider::Static
-            | FlagsProvider::Valkey
-            | FlagsProvider::LaunchDarkly
-            | FlagsProvider::Ofrep => Provider::Static,
+            FlagsProvider::Valkey => Provider::Valkey,
+            FlagsProvider::LaunchDarkly => {
+                let name = "HEADGATE_LAUNCHDARKLY_SDK_KEY";
+                let key = settings.headgate_launchdarkly_sdk_key.clone().ok_or_else(|| missing(name))?;
+                launchdarkly::check(&key).map_err(|error| Finding::error(name, error))?;
+                Provider::LaunchDarkly { key, relay: settings.headgate_launchdarkly_relay_url.clone() }
+            }
+            FlagsProvider::Ofrep => {
+                let name = "HEADGATE_OFREP_URL";
+                let url = settings.headgate_ofrep_url.as_ref().ok_or_else(|| missing(name))?;
+                Provider::Ofrep(ofrep::endpoint(url).map_err(|error| Finding::error(name, error))?)
+            }
         })
     }
 
     /// Makes ready what is needed for reading.
-    pub(crate) fn open(self) -> Source {
-        match self {
+    pub(crate) fn open(self, app: &Arc<App>, connector: &Connector) -> anyhow::Result<Source> {
+        Ok(match self {
             Provider::Static => Source::Static,
             Provider::Environment(variables) => Source::Environment(variables),
             Provider::File(path) => Source::File(path),
-        }
+            Provider::Valkey => Source::Valkey(Arc::clone(app)),
+            Provider::LaunchDarkly { key, relay } => {
+                Source::LaunchDarkly(Box::new(LaunchDarkly::start(&key, relay.as_ref(), connector)?))
+            }
+            Provider::Ofrep(url) => Source::Ofrep(Box::new(Ofrep::new(url, connector.clone()))),
+        })
     }
 }
 
@@ -59,8 +89,28 @@ impl Read for Source {
             Source::Static => Ok(Values::new()),
             Source::Environment(variables) => Ok(of_variables(variables, flags)),
             Source::File(path) => file::read(path),
+            Source::Valkey(app) => of_valkey(app).await,
+            Source::LaunchDarkly(client) => client.read(flags),
+            Source::Ofrep(service) => service.read().await,
         }
     }
+
+    async fn close(&mut self) {
+        match self {
+            Source::LaunchDarkly(client) => client.close().await,
+            Source::Static
+            | Source::Environment(_)
+            | Source::File(_)
+            | Source::Valkey(_)
+            | Source::Ofrep(_) => {}
+        }
+    }
+}
+
+async fn of_valkey(app: &App) -> Result<Values, String> {
+    let valkey = app.valkey.as_ref().ok_or("no Valkey is configured")?;
+    let fields = valkey.flags().await.map_err(|error| error.to_string())?;
+    Ok(fields.into_iter().map(|(flag, text)| (flag, value::of_text(&text))).collect())
 }
 
 fn variables(env: &Env) -> BTreeMap<String, String> {
