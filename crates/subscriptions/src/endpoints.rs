@@ -72,6 +72,14 @@ impl Endpoints {
         }
     }
 
+    /// When an endpoint is back that said that it is enough.
+    pub(crate) fn limited_until(&self, endpoint: EndpointId, now: Instant) -> Option<Instant> {
+        match self.open(endpoint, now) {
+            Open::At(until, true) => Some(until),
+            Open::At(_, false) | Open::Now | Open::Never => None,
+        }
+    }
+
     /// An attempt failed: a pause, longer each time, not the same for all.
     pub(crate) fn failed(&mut self, endpoint: EndpointId, now: Instant, rng: &mut dyn RngCore) {
         if let Some(state) = self.states.get_mut(&endpoint) {

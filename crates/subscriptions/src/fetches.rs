@@ -9,7 +9,7 @@ use crate::ids::{EndpointId, FetchId, GroupId};
 use crate::topic::logs_params;
 
 /// How long an answer is good for: a chain may be reorganised.
-const FRESH: Duration = Duration::from_secs(2);
+const FRESH: Duration = Duration::from_secs(1);
 /// How long after a failure, or a block that was not there yet, it is asked again.
 const AGAIN: Duration = Duration::from_millis(250);
 
@@ -123,9 +123,15 @@ impl Fetches {
         }
     }
 
-    /// The chain has changed: answers of before are void.
-    pub(crate) fn forget_blocks(&mut self) {
-        self.blocks.retain(|_, block| matches!(block, Block::Asked(_)));
+    /// The chain has changed: answers of before are void, also those on their way. The groups that wait for any.
+    pub(crate) fn forget_blocks(&mut self) -> BTreeSet<GroupId> {
+        self.asked.retain(|_, asked| !matches!(asked, Asked::Block(_)));
+        let blocks = std::mem::take(&mut self.blocks).into_values();
+        let waiting = blocks.filter_map(|block| match block {
+            Block::Asked(groups) => Some(groups),
+            Block::Here(..) | Block::NotHere(_) => None,
+        });
+        waiting.flatten().collect()
     }
 
     /// A group wants no logs any more, or others.

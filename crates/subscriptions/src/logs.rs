@@ -163,7 +163,8 @@ impl Logs {
                 // The node is behind and on the same chain: it has nothing that was not told.
                 return self.go_live(out);
             }
-            let from = if self.trail.open() == Some(mark.number) { mark.number } else { mark.number + 1 };
+            let again = gap.forked || self.trail.open() == Some(mark.number);
+            let from = if again { mark.number } else { mark.number + 1 };
             let from = if gap.forked { from } else { from.max(self.owed()) };
             return self.read_from(from, out);
         }

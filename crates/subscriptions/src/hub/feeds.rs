@@ -38,8 +38,11 @@ impl Hub {
     /// The socket's own subscription told a head.
     fn follow(&mut self, id: SocketId, block: &Block, now: Instant) {
         let Some(socket) = self.sockets.get_mut(&id) else { return };
-        socket.pace.moved(block.number, now);
+        let follows = socket.pace.moved(block.number, now);
         let (endpoint, groups) = (socket.endpoint, socket.groups.clone());
+        if !follows {
+            self.ask_anew(now);
+        }
         for group in groups {
             let is_logs = |group: &Group| group.is_there() && matches!(group.feed, Feed::Logs(_));
             if self.groups.get(&group).is_some_and(is_logs) {
@@ -101,6 +104,13 @@ impl Hub {
         }
     }
 
+    /// The chain may have changed: blocks that were fetched, or are about to be, are asked for again.
+    pub(super) fn ask_anew(&mut self, now: Instant) {
+        for group in self.fetches.forget_blocks() {
+            self.pursue(group, now);
+        }
+    }
+
     /// Gets a group what it misses, as far as that is at hand.
     pub(super) fn pursue(&mut self, group: GroupId, now: Instant) {
         self.step(group, None, now, |_, _| Ok(()));
@@ -155,7 +165,7 @@ impl Hub {
         for ahead in blocks {
             self.get_block(ahead, id, prefer, now);
         }
-        self.feed_block(id, got, out)
+        self.feed_block(id, got, now, out)
     }
 
     fn get_block(&mut self, number: u64, id: GroupId, prefer: Option<EndpointId>, now: Instant) -> Got {
@@ -164,12 +174,19 @@ impl Hub {
         got
     }
 
-    fn feed_block(&mut self, id: GroupId, got: Got, out: &mut Vec<Payload>) -> Result<bool, Reason> {
+    fn feed_block(
+        &mut self,
+        id: GroupId,
+        got: Got,
+        now: Instant,
+        out: &mut Vec<Payload>,
+    ) -> Result<bool, Reason> {
         let Some(group) = self.groups.get_mut(&id) else { return Ok(false) };
         match (got, &mut group.feed) {
             (Got::Head(head), Feed::Heads(heads)) => {
-                if heads.fetched(&head, out)? == Step::Moved {
-                    self.fetches.forget_blocks();
+                let step = heads.fetched(&head, out)?;
+                if step == Step::Moved {
+                    self.ask_anew(now);
                 }
                 Ok(true)
             }

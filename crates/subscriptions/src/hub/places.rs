@@ -125,10 +125,13 @@ impl Hub {
         let lost = self.groups.get_mut(&group)?;
         let anybody = order.iter().any(|endpoint| self.endpoints.open(*endpoint, now) != Open::Never);
         if lost.members.is_empty() {
-            let refusal = match (lost.refusal.take(), anybody) {
-                (Some(answer), _) => Refusal::Answer(answer),
-                (None, true) => Refusal::Failed,
-                (None, false) => Refusal::NoEndpoint,
+            let limited =
+                order.iter().filter_map(|endpoint| self.endpoints.limited_until(*endpoint, now)).min();
+            let refusal = match (lost.refusal.take(), limited, anybody) {
+                (Some(answer), ..) => Refusal::Answer(answer),
+                (None, Some(again), _) => Refusal::Saturated { again },
+                (None, None, true) => Refusal::Failed,
+                (None, None, false) => Refusal::NoEndpoint,
             };
             self.refuse(group, &refusal, now);
             return None;

@@ -101,8 +101,6 @@ impl Hub {
     fn lose(&mut self, id: SocketId, now: Instant) {
         let Some(socket) = self.sockets.remove(&id) else { return };
         self.busy.remove(&id);
-        // The next node may have another chain.
-        self.fetches.forget_blocks();
         for group in &socket.groups {
             let Some(lost) = self.groups.get_mut(group) else { continue };
             if !lost.members.is_empty() {
@@ -115,6 +113,8 @@ impl Hub {
             self.fetches.forget_logs(*group);
             self.displace(*group, socket.endpoint);
         }
+        // The next node may have another chain.
+        self.ask_anew(now);
     }
 
     /// The group has no place, and this endpoint is not its next.

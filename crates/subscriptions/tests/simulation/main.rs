@@ -4,5 +4,6 @@ mod chain;
 mod client;
 mod losses;
 mod node;
+mod rules;
 mod seeds;
 mod world;

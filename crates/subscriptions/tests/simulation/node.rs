@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use subscriptions::{EndpointId, SocketId};
+use subscriptions::{Blame, EndpointId, SocketId};
 
 use crate::chain::{BlockId, Chain};
 use crate::client::Kind;
@@ -18,6 +18,10 @@ pub(crate) struct Node {
     pub(crate) frozen: bool,
     pub(crate) sockets: BTreeMap<SocketId, Socket>,
     pub(crate) subscribed: usize,
+    /// So many blocks behind the network.
+    pub(crate) lag: usize,
+    /// What becomes of whoever subscribes.
+    pub(crate) refuses: Option<Blame>,
 }
 
 #[derive(Debug, Default)]
@@ -37,6 +41,8 @@ impl Node {
             frozen: false,
             sockets: BTreeMap::new(),
             subscribed: 0,
+            lag: 0,
+            refuses: None,
         }
     }
 

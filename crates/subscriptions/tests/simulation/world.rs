@@ -287,6 +287,11 @@ impl World {
     fn call(&mut self, socket: SocketId, call: CallId, method: &str, params: &str) {
         let Some(at) = self.nodes.iter().position(|node| node.sockets.contains_key(&socket)) else { return };
         let node = &mut self.nodes[at];
+        if let Some(blame) = node.refuses.filter(|_| method == "eth_subscribe") {
+            let answer = Answer::Error { answer: format!("no from {at}").into(), blame };
+            self.send(at, socket, |socket| Due::Event(Event::Answered { socket, call, answer }));
+            return;
+        }
         let result = match method {
             "eth_subscribe" => {
                 let kind = match params {
@@ -364,7 +369,8 @@ impl World {
         if !node.up || node.frozen {
             return;
         }
-        let told = node.adopt(&self.chain, usize::MAX, head_first);
+        let height = self.chain.height() - node.lag;
+        let told = node.adopt(&self.chain, height, head_first);
         let wires: Vec<(SocketId, Vec<(String, Kind)>)> = node
             .sockets
             .iter()
