@@ -144,6 +144,7 @@ function state(words, kind) {
 function render() {
   byId("version").textContent = status.version;
   if (status.degraded.length > 0) state(`▲ Degraded: ${status.degraded.join(", ")}`, "warn");
+  else if (status.totals.parked > 0 || status.totals.usable < status.totals.endpoints) state("✓ Serving, though not everybody", "good");
   else state("✓ All is well", "good");
   totals();
   fleet();
