@@ -100,6 +100,8 @@ OVERVIEW = [
            f'max by (chain, endpoint) (headgate_endpoint_healthy{{{WHERE},protocol="http"}})', "{{chain}} {{endpoint}}", "up", "down"),
     states("Endpoints over WebSocket", "May it be selected? None where no endpoint has a ws_url.",
            f'max by (chain, endpoint) (headgate_endpoint_healthy{{{WHERE},protocol="ws"}})', "{{chain}} {{endpoint}}", "up", "down"),
+    states("Who checks", "Which process probes the endpoints; one of a deployment does.",
+           f"headgate_health_checking{{{PROXY}}}", "{{job}} {{instance}}", "checks", "does not"),
     lines("Blocks behind", "How far each endpoint is behind the one that is furthest.",
           (f"max by (chain) (headgate_endpoint_block{{{CHAIN}}}) - on (chain) group_right "
            f"max by (chain, endpoint) (headgate_endpoint_block{{{WHERE}}})", "{{chain}} {{endpoint}}")),
@@ -155,13 +157,11 @@ CLIENTS = [
     lines("Calls over upstream sockets", "Attempts per second over WebSocket. None where no call needs one.",
           (f'sum by (chain, endpoint) (rate(headgate_attempts_total{{{WHERE},protocol="ws"}}[{RATE}]))', "{{chain}} {{endpoint}}"), unit="reqps"),
     row("Clients and caps"),
-    lines("Clients at their limits", "Requests per second that got 429 although capacity was there: a client's own limit. "
-          "None without CLIENTS_FILE.",
-          (f'sum by (chain) (rate(headgate_http_requests_total{{{CHAIN},code="429"}}[{RATE}])) '
-           f"- (sum by (chain) (rate(headgate_saturated_total{{{CHAIN}}}[{RATE}])) "
-           f'or 0 * sum by (chain) (rate(headgate_http_requests_total{{{CHAIN},code="429"}}[{RATE}])))', "{{chain}}"), unit="reqps"),
-    lines("Refused clients", "Requests per second that got 401 or 403. None without CLIENTS_FILE.",
-          (f'sum by (chain, code) (rate(headgate_http_requests_total{{{CHAIN},code=~"401|403"}}[{RATE}]))', "{{chain}} {{code}}"), unit="reqps"),
+    lines("Refused clients", "Requests per second that were refused because of who asked, by reason: unauthorized, "
+          "forbidden, client_limit, cost_exceeds_limit. None without CLIENTS_FILE.",
+          (f"sum by (chain, reason) (rate(headgate_client_refusals_total{{{CHAIN}}}[{RATE}]))", "{{chain}} {{reason}}"), unit="reqps"),
+    states("Clients' limits", "Are they counted by all proxies together, or by each alone? None without CLIENTS_FILE.",
+           f"1 - headgate_client_limits_degraded{{{PROXY}}}", "{{instance}}", "together", "alone"),
     lines("Gates: use", "What is in flight at each gate, against its limit (0: no limit). None without a gate.",
           (f"sum by (gate) (headgate_concurrency_in_flight{{{PROXY}}})", "{{gate}} in flight"),
           (f"sum by (gate) (headgate_concurrency_limit{{{PROXY}}})", "{{gate}} limit")),
@@ -237,7 +237,7 @@ def defaults(panel):
                            "stacking": {"mode": "normal" if panel["stacked"] else "none", "group": "A"}}
     if panel["type"] == "state-timeline":
         good, bad = panel["words"]
-        colors = ("orange", "green") if good == "parked" else ("green", "red")
+        colors = {"parked": ("orange", "green"), "checks": ("green", "transparent")}.get(good, ("green", "red"))
         found["mappings"] = [{"type": "value", "options": {
             "1": {"text": good, "color": colors[0], "index": 0}, "0": {"text": bad, "color": colors[1], "index": 1}}}]
         found["custom"] = {"fillOpacity": 80, "lineWidth": 0}
