@@ -3,8 +3,12 @@
 
 use std::io;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use clients::Definition;
+
+use crate::clients::{parse_clients, unserved_chains};
+use crate::document::read_document;
 use crate::env::Env;
 use crate::finding::{Finding, Severity};
 use crate::fleet::{FILE, FleetConfig, parse_fleet};
@@ -19,6 +23,8 @@ pub struct Config {
     pub settings: Settings,
     pub fleet: FleetConfig,
     pub method_costs: MethodCosts,
+    /// `None`: no clients file, so that everybody may, without limits.
+    pub clients: Option<Definition>,
     /// What is wrong but does not keep the process from starting.
     pub warnings: Vec<Finding>,
 }
@@ -27,7 +33,8 @@ pub struct Config {
 /// error, and with `strict` if there is any finding at all (each then counts as an error).
 ///
 /// Reads `headgate.toml` (or what `--settings` names), the endpoints file, the files that values refer
-/// to as `${file:…}`, and the method costs; of other files that settings name only whether they can be read.
+/// to as `${file:…}`, the clients file and the method costs; of other files that settings name only whether they can be
+/// read.
 #[expect(clippy::needless_pass_by_value, reason = "a command line is read once")]
 pub fn load(options: Options, env: &Env, strict: bool) -> Result<Config, Vec<Finding>> {
     let (settings, mut findings) = load_settings(&options, env);
@@ -44,8 +51,10 @@ pub fn load(options: Options, env: &Env, strict: bool) -> Result<Config, Vec<Fin
             FleetConfig::default()
         }
     };
+    let (clients, more) = load_clients(&settings, &fleet);
+    findings.extend(more);
     let warnings = judged(findings, strict)?;
-    Ok(Config { settings, fleet, method_costs, warnings })
+    Ok(Config { settings, fleet, method_costs, clients, warnings })
 }
 
 /// The settings alone, for a service that needs no endpoints file, with everything that is wrong. An
@@ -149,10 +158,9 @@ fn contradictions(settings: &Settings, layers: &Layers) -> Vec<Finding> {
     findings
 }
 
-/// Files that are named but cannot be read: to go on without the clients file would open every gate.
+/// Files that are named but cannot be read, of those that others read.
 fn unreadable_files(settings: &Settings) -> Vec<Finding> {
     let named = [
-        ("CLIENTS_FILE", &settings.clients_file),
         ("RULES_FILE", &settings.rules_file),
         ("VALKEY_CA_FILE", &settings.valkey_ca_file),
         ("HEADGATE_FLAGS_FILE", &settings.headgate_flags_file),
@@ -165,9 +173,25 @@ fn unreadable_files(settings: &Settings) -> Vec<Finding> {
 /// costs in use must stay.
 pub fn load_method_costs(settings: &Settings) -> (MethodCosts, Vec<Finding>) {
     let Some(path) = &settings.method_costs_file else { return (MethodCosts::builtin(), Vec::new()) };
-    match read_file(path) {
+    match read_document(path) {
         Ok(text) => MethodCosts::parse(&text, &path.display().to_string()),
         Err(error) => (MethodCosts::builtin(), vec![unreadable("METHOD_COSTS_FILE", path, &error)]),
+    }
+}
+
+/// Reads the clients file, now or again, beside the chains of `fleet`. An error among the
+/// findings means that the clients in use must stay, or nobody be served: to go on without would open every gate.
+pub fn load_clients(settings: &Settings, fleet: &FleetConfig) -> (Option<Definition>, Vec<Finding>) {
+    let Some(path) = &settings.clients_file else { return (None, Vec::new()) };
+    match read_document(path) {
+        Ok(text) => {
+            let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
+            let now = u64::try_from(now).unwrap_or(u64::MAX);
+            let (definition, mut findings) = parse_clients(&text, now);
+            findings.extend(unserved_chains(&definition, fleet));
+            (Some(definition), findings)
+        }
+        Err(error) => (None, vec![unreadable("CLIENTS_FILE", path, &error)]),
     }
 }
 
@@ -181,6 +205,9 @@ fn cannot_read(error: &io::Error) -> String {
     }
     if error.kind() == io::ErrorKind::InvalidData {
         return "cannot be read: not UTF-8 text".to_owned();
+    }
+    if error.kind() == io::ErrorKind::InvalidInput {
+        return error.to_string();
     }
     format!("cannot be read: {error}")
 }

@@ -42,7 +42,7 @@ impl Tables {
 pub fn rules(settings: &Settings) -> Result<Rules, Finding> {
     let Some(file) = &settings.rules_file else { return Ok(Rules::builtin()) };
     let name = file.display().to_string();
-    let text =
-        config::read_file(file).map_err(|error| Finding::error("RULES_FILE", format!("{name}: {error}")))?;
+    let text = config::read_document(file)
+        .map_err(|error| Finding::error("RULES_FILE", format!("{name}: {error}")))?;
     Rules::with_user(&text, &name).map_err(|error| Finding::error("RULES_FILE", error.to_string()))
 }

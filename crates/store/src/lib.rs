@@ -5,12 +5,14 @@
 
 mod account;
 mod health;
+mod limits;
 mod memory;
 mod park;
 mod valkey;
 
 pub use account::Account;
 pub use health::{Finding, News, subject};
+pub use limits::{Charge, ClientLimits, Denial, Lost, Permit, Receipt, Subject};
 pub use memory::{Memory, Rules, Sharing};
 pub use park::{Change, Park, Proposal};
 pub use valkey::{BadSetting, Failure, Named, Op, Target, Valkey};

@@ -8,6 +8,7 @@ mod counts;
 mod hours;
 mod keys;
 mod leases;
+mod limits;
 mod link;
 mod reports;
 mod scripts;
@@ -17,6 +18,7 @@ mod target;
 mod trouble;
 
 pub use counts::Op;
+pub(crate) use limits::{Answered, Asked, LimitStore, Miss, Place};
 pub use link::Failure;
 pub use target::{BadSetting, Target};
 
@@ -125,6 +127,12 @@ impl Valkey {
     #[must_use]
     pub fn sharing(&self) -> Sharing {
         self.sharing
+    }
+
+    /// Where limits of clients are counted; a slot that is not prolonged lives for `slot_life`.
+    pub(crate) fn limit_store(&self, slot_life: Duration) -> LimitStore {
+        let Ground { link, scripts, trouble, holder, .. } = &self.ground;
+        LimitStore::new(link, scripts, trouble, &self.keys, holder, self.timeout, slot_life)
     }
 
     /// Whether Valkey answers.

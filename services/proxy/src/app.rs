@@ -4,6 +4,7 @@ mod run;
 
 pub(crate) use run::{Bound, run};
 
+use crate::caller::Callers;
 use crate::cors::Cors;
 use crate::fleet::{self, Fleet};
 use crate::gates::Gates;
@@ -11,12 +12,12 @@ use crate::net::{Budget, Dealer};
 use crate::why::Glimpse;
 use crate::worker::{Order, Phase};
 use crate::{pages, select};
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, ArcSwapOption};
 use config::Settings;
 use health::Readiness;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
-use store::{Memory, Valkey};
+use store::{ClientLimits, Memory, Valkey};
 use tokio::sync::{Notify, oneshot, watch};
 
 /// What all requests together may hold of their bodies.
@@ -36,6 +37,10 @@ pub(crate) struct App {
     pub(crate) selection: select::Policy,
     pub(crate) cors: Cors,
     pub(crate) memory: Memory,
+    /// Who may ask; `None`: everybody, without limits.
+    pub(crate) callers: ArcSwapOption<Callers>,
+    /// What clients have used of their limits.
+    pub(crate) limits: Arc<ClientLimits>,
     /// What keeps `memory` in step with other processes, if anything does.
     pub(crate) valkey: Option<Valkey>,
     pub(crate) bodies: Arc<Budget>,
@@ -59,7 +64,7 @@ pub(crate) struct App {
 
 impl App {
     pub(crate) fn new(config: Configured, workers: Vec<Dealer>) -> App {
-        let Configured { settings, fleet, gates, memory, valkey } = config;
+        let Configured { settings, fleet, gates, memory, callers, limits, valkey } = config;
         let selection = select::Policy {
             selection: settings.selection,
             throttling: settings.capacity_throttling_enabled,
@@ -71,6 +76,8 @@ impl App {
             gates,
             selection,
             memory,
+            callers: ArcSwapOption::from_pointee(callers),
+            limits,
             valkey,
             bodies: Budget::new(BODIES),
             held: Budget::new(HELD),
@@ -121,7 +128,7 @@ impl App {
 
     /// Whether the shared store answers; also if there is none to answer.
     pub(crate) fn store_is_reachable(&self) -> bool {
-        self.valkey.as_ref().is_none_or(Valkey::is_up)
+        self.valkey.as_ref().is_none_or(Valkey::is_up) && !self.limits.is_degraded()
     }
 
     /// Whether a checker is at work: as it says itself, where it is asked, or as its findings show.
@@ -203,5 +210,7 @@ pub(crate) struct Configured {
     pub(crate) fleet: Fleet,
     pub(crate) gates: Gates,
     pub(crate) memory: Memory,
+    pub(crate) callers: Option<Callers>,
+    pub(crate) limits: Arc<ClientLimits>,
     pub(crate) valkey: Option<Valkey>,
 }

@@ -3,6 +3,7 @@
 mod ask;
 mod check;
 mod classify;
+mod client;
 mod demo;
 mod healthcheck;
 mod simulate;
@@ -58,8 +59,24 @@ enum Command {
         #[arg(long, default_value_t = 8545, value_parser = clap::value_parser!(u16).range(1..=65_000))]
         port: u16,
     },
+    /// Keys of clients
+    #[command(subcommand)]
+    Client(Client),
     /// Print the JSON Schema of the endpoints file
     Schema,
+}
+
+#[derive(Subcommand)]
+enum Client {
+    /// Make a key, and print it once with the entry to paste into CLIENTS_FILE
+    New {
+        /// What the client is called
+        #[arg(long)]
+        id: String,
+        /// The plan it belongs to
+        #[arg(long)]
+        plan: Option<String>,
+    },
 }
 
 /// Does what the command line asks for.
@@ -71,6 +88,7 @@ pub(crate) fn run() -> ExitCode {
         Some(Command::Why { id, url }) => why::print(&cli.options, &env, &id, url),
         Some(Command::Healthcheck { url }) => healthcheck::check(&cli.options, &env, url),
         Some(Command::Simulate { port }) => simulate::run(port),
+        Some(Command::Client(Client::New { id, plan })) => client::new(&id, plan.as_deref()),
         Some(Command::Schema) => {
             println!("{:#}", config::schema());
             ExitCode::SUCCESS

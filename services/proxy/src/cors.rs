@@ -8,9 +8,10 @@ use http::header::{
 use http::{HeaderMap, HeaderValue};
 
 /// What a browser's script may read beside the body.
-const EXPOSED: &str = "Retry-After, X-Request-Id";
+const EXPOSED: &str = "RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset, Retry-After, X-Request-Id";
 /// The same under `EXPOSE_ROUTING`.
-const EXPOSED_WITH_ROUTING: &str = "Retry-After, X-Headgate-Attempts, X-Headgate-Endpoint, X-Request-Id";
+const EXPOSED_WITH_ROUTING: &str = "RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset, Retry-After, \
+                                    X-Headgate-Attempts, X-Headgate-Endpoint, X-Request-Id";
 
 pub(crate) struct Cors {
     headers: Option<HeaderValue>,

@@ -11,6 +11,7 @@ use http::header::{CONNECTION, HeaderValue};
 use http::{Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use std::convert::Infallible;
+use std::net::IpAddr;
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -19,11 +20,12 @@ use tower::ServiceExt;
 /// One client connection's service.
 pub(crate) struct Front {
     worker: Rc<Worker>,
+    peer: IpAddr,
 }
 
 impl Front {
-    pub(crate) fn new(worker: Rc<Worker>) -> Front {
-        Front { worker }
+    pub(crate) fn new(worker: Rc<Worker>, peer: IpAddr) -> Front {
+        Front { worker, peer }
     }
 }
 
@@ -33,18 +35,18 @@ impl hyper::service::Service<Request<Incoming>> for Front {
     type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>>>>;
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
-        let worker = Rc::clone(&self.worker);
+        let (worker, peer) = (Rc::clone(&self.worker), self.peer);
         if *request.method() == Method::POST {
             return Box::pin(async move {
                 let id = worker.next_id();
-                let response = guarded(id, rpc::serve(&worker, id, request)).await;
+                let response = guarded(id, rpc::serve(&worker, id, peer, request)).await;
                 Ok(closing(&worker, response))
             });
         }
         if socket::is_upgrade(request.method(), request.headers()) {
             return Box::pin(async move {
                 let id = worker.next_id();
-                let response = guarded(id, socket::open(&worker, id, request)).await;
+                let response = guarded(id, socket::open(&worker, id, peer, request)).await;
                 Ok(closing(&worker, response))
             });
         }

@@ -254,6 +254,7 @@ impl<'a> Hunt<'a> {
             return Ok(Step::Again);
         }
         self.asked += 1;
+        request.dispatching();
         self.last = Some(picked.index);
         self.public_attempts += u32::from(endpoint.role == Role::Public);
         let limit = request.attempt_limit(begun);

@@ -13,6 +13,7 @@ mod worker;
 
 mod batch;
 mod call;
+mod caller;
 mod cors;
 mod decode;
 mod exchange;

@@ -5,7 +5,7 @@
 mod fold;
 mod names;
 
-pub(crate) use fold::{gauges, of_gates};
+pub(crate) use fold::{gauges, of_gates, of_limits};
 pub(crate) use names::{FLAGS_PANICS, FLAGS_READY, RELOAD_OK, RELOADS, describe};
 pub(crate) use prober::metrics::of_store;
 
@@ -34,6 +34,7 @@ pub(crate) struct ChainCounts {
     codes: RefCell<HashMap<u16, Count>>,
     pub(crate) took: Durations,
     retries: RefCell<HashMap<&'static str, Count>>,
+    refused: RefCell<HashMap<&'static str, Count>>,
     saturated: Count,
     /// Sockets opened less those closed since the last fold.
     sockets: Cell<i64>,
@@ -73,6 +74,7 @@ impl Metrics {
             codes: RefCell::default(),
             took: Durations::default(),
             retries: RefCell::default(),
+            refused: RefCell::default(),
             saturated: Count::default(),
             sockets: Cell::new(0),
             closes: RefCell::default(),
@@ -102,6 +104,11 @@ impl Metrics {
         self.chain(chain).retries.borrow_mut().entry(reason).or_default().add(1);
     }
 
+    /// A request was refused because of who asked.
+    pub(crate) fn refused(&self, chain: &Chain, reason: &'static str) {
+        self.chain(chain).refused.borrow_mut().entry(reason).or_default().add(1);
+    }
+
     pub(crate) fn saturated(&self, chain: &Chain) {
         self.chain(chain).saturated.add(1);
     }
@@ -125,6 +132,7 @@ pub(crate) async fn upkeep(app: Arc<App>, registry: Registry) {
         tick.tick().await;
         registry.upkeep();
         app.memory.tidy();
+        app.limits.tidy();
     }
 }
 

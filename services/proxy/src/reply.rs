@@ -4,8 +4,9 @@
 use crate::net::Body;
 use crate::socket::BadUpgrade;
 use crate::why::RequestId;
-use http::header::{CONTENT_TYPE, RETRY_AFTER, SEC_WEBSOCKET_VERSION};
-use http::{HeaderValue, Response, StatusCode};
+use ::clients::{Refusal, Standing};
+use http::header::{CONTENT_TYPE, HeaderName, RETRY_AFTER, SEC_WEBSOCKET_VERSION, WWW_AUTHENTICATE};
+use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use jsonrpc::Malformed;
 use rand::Rng;
 
@@ -15,6 +16,17 @@ pub(crate) enum Problem {
     UnknownChain,
     /// The request wants a WebSocket and does not ask for it rightly.
     BadUpgrade(BadUpgrade),
+    /// Without a key where one is needed, or with one that nobody has, or has any more.
+    Unauthorized,
+    /// The client may not use this chain, or call this method.
+    Forbidden,
+    /// The client is at a limit of its own.
+    ClientLimit(Refusal),
+    /// More than a limit of the client ever has: waiting does not help.
+    CostExceedsLimit {
+        dimension: &'static str,
+        limit: u64,
+    },
     BodyTooLarge {
         most: u64,
     },
@@ -52,6 +64,10 @@ impl Problem {
         match self {
             Problem::UnknownChain => StatusCode::NOT_FOUND,
             Problem::BadUpgrade(bad) => bad.status(),
+            Problem::Unauthorized => StatusCode::UNAUTHORIZED,
+            Problem::Forbidden => StatusCode::FORBIDDEN,
+            Problem::ClientLimit(_) => StatusCode::TOO_MANY_REQUESTS,
+            Problem::CostExceedsLimit { .. } => StatusCode::BAD_REQUEST,
             Problem::BodyTooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
             Problem::SlowBody => StatusCode::REQUEST_TIMEOUT,
             Problem::BrokenBody | Problem::Malformed(_) => StatusCode::BAD_REQUEST,
@@ -70,6 +86,10 @@ impl Problem {
             Problem::UnknownChain => "unknown_chain",
             Problem::BadUpgrade(BadUpgrade::Origin) => "origin_not_allowed",
             Problem::BadUpgrade(_) => "bad_upgrade",
+            Problem::Unauthorized => "unauthorized",
+            Problem::Forbidden => "forbidden",
+            Problem::ClientLimit(_) => "client_limit",
+            Problem::CostExceedsLimit { .. } => "cost_exceeds_limit",
             Problem::BodyTooLarge { .. } => "body_too_large",
             Problem::SlowBody => "slow_body",
             Problem::BrokenBody => "broken_body",
@@ -91,12 +111,14 @@ impl Problem {
     fn code(&self) -> i32 {
         match self {
             Problem::UnknownChain => jsonrpc::METHOD_NOT_FOUND,
+            Problem::Unauthorized | Problem::Forbidden => jsonrpc::UNAUTHORIZED,
             Problem::BadUpgrade(_)
             | Problem::BodyTooLarge { .. }
             | Problem::SlowBody
-            | Problem::BrokenBody => jsonrpc::INVALID_REQUEST,
+            | Problem::BrokenBody
+            | Problem::CostExceedsLimit { .. } => jsonrpc::INVALID_REQUEST,
             Problem::Malformed(malformed) => malformed.code(),
-            Problem::Saturated { .. } => jsonrpc::LIMITED,
+            Problem::Saturated { .. } | Problem::ClientLimit(_) => jsonrpc::LIMITED,
             Problem::FilterNotFound => -32000,
             Problem::NoLiveEndpoint
             | Problem::AllAttemptsFailed
@@ -110,6 +132,12 @@ impl Problem {
         match self {
             Problem::UnknownChain => "no such chain".into(),
             Problem::BadUpgrade(bad) => bad.message().into(),
+            Problem::Unauthorized => "a valid key is needed".into(),
+            Problem::Forbidden => "this client may not make this call on this chain".into(),
+            Problem::ClientLimit(_) => "this client is at its own limit".into(),
+            Problem::CostExceedsLimit { dimension, limit } => {
+                format!("the request costs more than this client's limit of {limit} {dimension} ever allows")
+            }
             Problem::BodyTooLarge { most } => format!("the request body is larger than {most} bytes"),
             Problem::SlowBody => "the request body did not arrive in time".into(),
             Problem::BrokenBody => "the request body broke off".into(),
@@ -124,13 +152,32 @@ impl Problem {
         }
     }
 
+    /// Whether it is about who asked: counted as such.
+    pub(crate) fn is_about_the_caller(&self) -> bool {
+        matches!(
+            self,
+            Problem::Unauthorized
+                | Problem::Forbidden
+                | Problem::ClientLimit(_)
+                | Problem::CostExceedsLimit { .. }
+        )
+    }
+
     /// Whole seconds from `now` until another try makes sense, at least 1 and never before the opening.
     fn retry_after(&self, now: u64) -> Option<u64> {
+        self.retry_in_ms(now).map(|millis| millis.div_ceil(1000).max(1))
+    }
+
+    fn retry_in_ms(&self, now: u64) -> Option<u64> {
         match self {
-            Problem::Saturated { at } => Some(at.saturating_sub(now).div_ceil(1000).max(1)),
-            Problem::Overloaded { after_s } => Some(*after_s),
+            Problem::Saturated { at } => Some(at.saturating_sub(now)),
+            Problem::ClientLimit(refusal) => Some(refusal.retry_in_ms),
+            Problem::Overloaded { after_s } => Some(after_s * 1000),
             Problem::UnknownChain
             | Problem::BadUpgrade(_)
+            | Problem::Unauthorized
+            | Problem::Forbidden
+            | Problem::CostExceedsLimit { .. }
             | Problem::BodyTooLarge { .. }
             | Problem::SlowBody
             | Problem::BrokenBody
@@ -148,6 +195,7 @@ impl Problem {
         let mut data = serde_json::json!({ "reason": self.reason(), "request_id": request.to_string() });
         if let Some(seconds) = self.retry_after(now) {
             data["retry_after_s"] = seconds.into();
+            data["retry_after_ms"] = self.retry_in_ms(now).into();
         }
         jsonrpc::error(out, id, self.code(), &self.message(), &data);
     }
@@ -168,7 +216,23 @@ impl Problem {
         if *self == Problem::BadUpgrade(BadUpgrade::Version) {
             response.headers_mut().insert(SEC_WEBSOCKET_VERSION, HeaderValue::from_static("13"));
         }
+        if let Problem::ClientLimit(refusal) = self {
+            rate_limit(&refusal.standing, response.headers_mut());
+        }
+        if *self == Problem::Unauthorized {
+            // RFC 9110, 11.6.1: a 401 says how to do better.
+            response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
         response
+    }
+}
+
+/// Tells a client how it stands with its tightest limit.
+pub(crate) fn rate_limit(standing: &Standing, headers: &mut HeaderMap) {
+    let names = ["ratelimit-limit", "ratelimit-remaining", "ratelimit-reset"];
+    let values = [standing.limit, standing.remaining, standing.reset_ms.div_ceil(1000)];
+    for (name, value) in names.into_iter().zip(values) {
+        headers.insert(HeaderName::from_static(name), HeaderValue::from(value));
     }
 }
 
@@ -186,9 +250,35 @@ mod tests {
 
     const ID: RequestId = RequestId { process: 1, worker: 0, count: 1 };
 
+    fn refusal(retry_in_ms: u64) -> Refusal {
+        let standing = Standing { limit: 5, remaining: 0, reset_ms: 59_001 };
+        Refusal { retry_in_ms, standing, requests: true, units: false, concurrency: false }
+    }
+
+    /// Kills: a wait that is rounded down, headers of a refusal that are missing or of another limit.
+    #[test]
+    fn a_client_at_its_limit_is_told_when_to_come_back() {
+        let response = Problem::ClientLimit(refusal(59_001)).respond(None, ID, 0);
+        let header = |name: &str| response.headers().get(name).and_then(|value| value.to_str().ok());
+        assert_eq!(header("retry-after"), Some("60"));
+        assert_eq!(
+            ["ratelimit-limit", "ratelimit-remaining", "ratelimit-reset"].map(header),
+            [Some("5"), Some("0"), Some("60")]
+        );
+        let mut body = Vec::new();
+        Problem::ClientLimit(refusal(59_001)).write(None, ID, 0, &mut body);
+        let body: serde_json::Value = serde_json::from_slice(&body).expect("JSON");
+        assert_eq!(body["error"]["data"]["retry_after_ms"], 59_001);
+        assert_eq!(Problem::Unauthorized.respond(None, ID, 0).headers()["www-authenticate"], "Bearer");
+    }
+
     #[test]
     fn each_problem_has_its_status_and_code() {
         for (problem, status, code, reason) in [
+            (Problem::Unauthorized, 401, -32001, "unauthorized"),
+            (Problem::Forbidden, 403, -32001, "forbidden"),
+            (Problem::ClientLimit(refusal(1)), 429, -32005, "client_limit"),
+            (Problem::CostExceedsLimit { dimension: "rps", limit: 5 }, 400, -32600, "cost_exceeds_limit"),
             (Problem::UnknownChain, 404, -32601, "unknown_chain"),
             (Problem::BodyTooLarge { most: 1 }, 413, -32600, "body_too_large"),
             (Problem::Malformed(Malformed::Empty), 400, -32700, "not_json"),

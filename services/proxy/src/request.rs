@@ -1,5 +1,6 @@
 //! One client request on its way: who serves it, until when, and the story it leaves.
 
+use crate::caller::Toll;
 use crate::fleet::Chain;
 use crate::upstream::Codings;
 use crate::why::{Record, What};
@@ -19,12 +20,21 @@ pub(crate) struct Request<'a> {
     /// The client asked for archive nodes.
     pub(crate) archive: bool,
     pub(crate) story: RefCell<Record>,
+    /// What its caller was charged, if anything.
+    pub(crate) toll: Option<Toll>,
 }
 
 impl Request<'_> {
     /// Adds to the story that `why` tells.
     pub(crate) fn tell(&self, what: What) {
         self.story.borrow_mut().push(self.started.elapsed(), what);
+    }
+
+    /// Something is sent for it: from now on it costs what it was charged.
+    pub(crate) fn dispatching(&self) {
+        if let Some(toll) = &self.toll {
+            toll.keep();
+        }
     }
 
     /// Until when one attempt begun at `now` may take.

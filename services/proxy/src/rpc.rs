@@ -1,9 +1,11 @@
 //! One JSON-RPC request over HTTP, from its head to its answer's head.
 
+mod admission;
 mod intake;
 
 use crate::batch::{self, Merged, Slot};
 use crate::call::{self, Served};
+use crate::caller::{Arrival, Caller, identify};
 use crate::exchange::Answer;
 use crate::fleet::{Chain, Fleet};
 use crate::net::{Body, Relay};
@@ -12,12 +14,14 @@ use crate::request::Request;
 use crate::upstream::Codings;
 use crate::why::{Record, RequestId};
 use crate::worker::Worker;
+use admission::Hold;
 use bytes::Bytes;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderName, HeaderValue};
 use http::{Response, StatusCode, request::Parts};
 use hyper::body::Incoming;
 use jsonrpc::{Call, Envelope, Malformed};
 use std::cell::RefCell;
+use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
@@ -30,6 +34,7 @@ const ATTEMPTS: HeaderName = HeaderName::from_static("x-headgate-attempts");
 pub(crate) async fn serve(
     worker: &Rc<Worker>,
     id: RequestId,
+    peer: IpAddr,
     incoming: http::Request<Incoming>,
 ) -> Response<Body> {
     let (head, body) = incoming.into_parts();
@@ -40,7 +45,12 @@ pub(crate) async fn serve(
         return response;
     };
     let mut visit = Visit::begin(worker, chain, id);
-    let mut response = visit.answer(id, &head, body).await;
+    let arrival = Arrival { peer, uri: &head.uri, headers: &head.headers };
+    let caller = identify(&worker.app, chain, &arrival, crate::clock::unix_ms());
+    let mut response = match caller {
+        Ok(caller) => visit.answer(id, &head, body, caller.as_ref()).await,
+        Err(problem) => visit.problem(&problem, None, id),
+    };
     finish_head(worker, id, &mut response);
     visit.end(response.status());
     response
@@ -52,13 +62,15 @@ pub(crate) async fn serve_message(
     chain: &Arc<Chain>,
     id: RequestId,
     archive: bool,
+    caller: Option<&Caller>,
     body: &Bytes,
 ) -> Response<Body> {
     let mut visit = Visit::begin(worker, chain, id);
     let response = match intake::hold(worker, body.len(), visit.deadline()).await {
         Ok(_held) => {
             let request = visit.new_request(id, Codings::IDENTITY, archive);
-            visit.enveloped(request, body, id).await
+            // The socket itself holds a slot.
+            visit.enveloped(request, caller, Hold::Nothing, body, id).await
         }
         Err(problem) => visit.problem(&problem, None, id),
     };
@@ -93,13 +105,19 @@ impl<'a> Visit<'a> {
         self.started + self.worker.app.settings.proxy_timeout
     }
 
-    async fn answer(&mut self, id: RequestId, head: &Parts, body: Incoming) -> Response<Body> {
+    async fn answer(
+        &mut self,
+        id: RequestId,
+        head: &Parts,
+        body: Incoming,
+        caller: Option<&Caller>,
+    ) -> Response<Body> {
         let (body, _reservation) = match intake::read(self.worker, head, body, self.deadline()).await {
             Ok(read) => read,
             Err(problem) => return self.problem(&problem, None, id),
         };
         let request = self.request(id, head);
-        self.enveloped(request, &body, id).await
+        self.enveloped(request, caller, Hold::Slot, &body, id).await
     }
 
     /// The request that `head` announces. Its story comes back with [`Visit::keep_story`].
@@ -116,6 +134,7 @@ impl<'a> Visit<'a> {
             codings,
             archive,
             story: RefCell::new(self.story.take().unwrap_or_else(|| Record::empty(id))),
+            toll: None,
         }
     }
 
@@ -123,12 +142,17 @@ impl<'a> Visit<'a> {
         self.story = Some(request.story.into_inner());
     }
 
-    async fn enveloped(&mut self, request: Request<'_>, body: &Bytes, id: RequestId) -> Response<Body> {
+    async fn enveloped(
+        &mut self,
+        mut request: Request<'_>,
+        caller: Option<&Caller>,
+        hold: Hold,
+        body: &Bytes,
+        id: RequestId,
+    ) -> Response<Body> {
         let most = usize::try_from(self.worker.app.settings.max_batch).unwrap_or(usize::MAX);
         let response = match jsonrpc::parse(body, most) {
-            Ok(Envelope::Single(call)) => single(&request, &call, body, id).await,
-            // Boxed, so that the future of a single call stays small.
-            Ok(Envelope::Batch(items)) => Box::pin(batch(&request, &items, body, id)).await,
+            Ok(envelope) => enveloped(&mut request, caller, hold, &envelope, body, id).await,
             Err(malformed) => malformed_body(&request, &malformed, body, id),
         };
         self.keep_story(request);
@@ -143,6 +167,9 @@ impl<'a> Visit<'a> {
     ) -> Response<Body> {
         if let Some(story) = &mut self.story {
             story.reason = Some(problem.reason());
+        }
+        if problem.is_about_the_caller() {
+            self.worker.metrics.refused(self.chain, problem.reason());
         }
         problem.respond(call, id, crate::clock::unix_ms())
     }
@@ -186,6 +213,34 @@ pub(crate) fn chain_of<'a>(fleet: &'a Fleet, path: &str) -> Option<&'a Arc<Chain
 
 pub(crate) fn wants_archive(query: Option<&str>) -> bool {
     query.is_some_and(|query| query.split('&').any(|pair| pair == "archive=true"))
+}
+
+/// Admits the calls, and answers them.
+async fn enveloped(
+    request: &mut Request<'_>,
+    caller: Option<&Caller>,
+    hold: Hold,
+    envelope: &Envelope,
+    body: &Bytes,
+    id: RequestId,
+) -> Response<Body> {
+    let admitted = match caller {
+        // Boxed, so that a request without a clients file does not carry it.
+        Some(caller) => match Box::pin(admission::admit(request, caller, hold, envelope, body)).await {
+            Ok(admitted) => Some(admitted),
+            Err(problem) => return admission::refuse(request, &problem, envelope, body, id),
+        },
+        None => None,
+    };
+    let mut response = match envelope {
+        Envelope::Single(call) => single(request, call, body, id).await,
+        // Boxed, so that the future of a single call stays small.
+        Envelope::Batch(items) => Box::pin(batch(request, items, body, id)).await,
+    };
+    if let Some(admitted) = admitted {
+        admitted.onto(&mut response);
+    }
+    response
 }
 
 fn malformed_body(
@@ -238,12 +293,8 @@ fn merged(
     body: &[u8],
     id: RequestId,
 ) -> Response<Body> {
-    let id_of = |at: usize| match &items[at] {
-        Ok(call) => call.id(body).map(<[u8]>::to_vec),
-        Err(malformed) => malformed.id(body).map(<[u8]>::to_vec),
-    };
     let now = crate::clock::unix_ms();
-    let (text, problem) = batch::write(slots, id_of, id, now);
+    let (text, problem) = batch::write(slots, |at| id_of(&items[at], body), id, now);
     if text == b"[]" {
         return no_content();
     }
@@ -254,6 +305,15 @@ fn merged(
             problem.respond_with(text, now)
         }
     }
+}
+
+/// The id that an item of a batch is answered with, as the client wrote it.
+fn id_of(item: &Result<Call, Malformed>, body: &[u8]) -> Option<Vec<u8>> {
+    let id = match item {
+        Ok(call) => call.id(body),
+        Err(malformed) => malformed.id(body),
+    };
+    id.map(<[u8]>::to_vec)
 }
 
 fn no_content() -> Response<Body> {

@@ -12,6 +12,7 @@ mod session;
 pub(crate) use handshake::{BadUpgrade, is_upgrade};
 pub(crate) use registry::Sockets;
 
+use crate::caller::{Arrival, Caller, identify};
 use crate::net::Body;
 use crate::reply::Problem;
 use crate::rpc::{self, Visit};
@@ -21,12 +22,14 @@ use admission::Seat;
 use http::{HeaderValue, Request, Response};
 use hyper::body::Incoming;
 use session::Session;
+use std::net::IpAddr;
 use std::rc::Rc;
 
 /// Answers the opening handshake; a socket that may open is served by a task of this worker from then on.
 pub(crate) async fn open(
     worker: &Rc<Worker>,
     id: RequestId,
+    peer: IpAddr,
     mut incoming: Request<Incoming>,
 ) -> Response<Body> {
     let upgrade = hyper::upgrade::on(&mut incoming);
@@ -38,9 +41,16 @@ pub(crate) async fn open(
         return response;
     };
     let mut visit = Visit::begin(worker, chain, id);
-    let mut response = match admit(worker, &mut visit, &head, id).await {
+    let arrival = Arrival { peer, uri: &head.uri, headers: &head.headers };
+    let client = identify(&worker.app, chain, &arrival, crate::clock::unix_ms());
+    let admitted = match &client {
+        Ok(client) => admit(worker, &mut visit, client.as_ref(), &head, id).await,
+        Err(problem) => Err(problem.clone()),
+    };
+    let mut response = match admitted {
         Ok((accept, seat)) => {
-            let session = Session::new(worker, seat, &chain.name, rpc::wants_archive(head.uri.query()));
+            let archive = rpc::wants_archive(head.uri.query());
+            let session = Session::new(worker, seat, &chain.name, archive, client.ok().flatten());
             tokio::task::spawn_local(session.serve(upgrade));
             handshake::accepted(accept)
         }
@@ -55,6 +65,7 @@ pub(crate) async fn open(
 async fn admit(
     worker: &Rc<Worker>,
     visit: &mut Visit<'_>,
+    client: Option<&Caller>,
     head: &http::request::Parts,
     id: RequestId,
 ) -> Result<(HeaderValue, Seat), Problem> {
@@ -62,7 +73,11 @@ async fn admit(
     let (gates, until) = (&worker.app.gates, visit.deadline());
     let full = |_| Problem::overloaded(&mut *worker.rng.borrow_mut());
     let _opening = gates.handshake.enter(until).await.map_err(full)?;
-    let seat = Seat::take(worker, visit.chain(), until).await.map_err(full)?;
+    let slot = match client {
+        Some(client) => client.hold().await?,
+        None => None,
+    };
+    let seat = Seat::take(worker, visit.chain(), slot, until).await.map_err(full)?;
     let request = visit.request(id, head);
     let outcome = admission::can_serve(&request).await;
     visit.keep_story(request);

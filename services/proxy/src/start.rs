@@ -1,17 +1,20 @@
 //! From a command line to a running proxy: load, say what was found, bind, run.
 
 use crate::app::{self, Bound, Configured};
+use crate::caller::Callers;
 use crate::cli::{BAD_CONFIGURATION, print_findings};
 use crate::flags::Provider;
 use crate::fleet::{self, Fleet};
 use crate::gates::Gates;
 use crate::tables::{self, Tables};
 use anyhow::Context;
-use config::{Config, Env, FleetConfig, LearningMode, LogFormat, Options, Settings, StoreBackend};
+use config::{
+    Config, DegradedMode, Env, FleetConfig, LearningMode, LogFormat, Options, Settings, StoreBackend,
+};
 use detect::Rules;
 use std::process::ExitCode;
 use std::sync::Arc;
-use store::{Memory, Target, Valkey};
+use store::{ClientLimits, Lost, Memory, Target, Valkey};
 use telemetry::{logs, registry::Registry};
 
 /// Serves until told to stop. `bound` is called once the ports are known.
@@ -50,12 +53,13 @@ fn run(
     env: Env,
     bound: Option<fn(&Bound)>,
 ) -> anyhow::Result<()> {
-    let Config { settings, fleet, method_costs, .. } = config;
-    not_served_yet(&settings, &fleet);
+    let Config { settings, fleet, method_costs, clients, .. } = config;
+    not_served_yet(&fleet);
     // Each connection is a descriptor; what the system allows is ours to use.
     let descriptors = rlimit::increase_nofile_limit(u64::MAX).unwrap_or(0);
     let valkey = valkey(&settings)?;
     let memory = valkey.as_ref().map_or_else(Memory::default, |valkey| Memory::shared(valkey.sharing()));
+    let limits = Arc::new(limits(&settings, valkey.as_ref()));
     let (before, gates) = (Fleet::default(), Gates::new(&settings));
     let built = fleet::build(
         &fleet,
@@ -66,6 +70,7 @@ fn run(
         &gates,
         crate::clock::unix_ms(),
     )?;
+    let callers = clients.map(|clients| Callers::new(clients, &limits));
     for chain in built.chains() {
         let endpoints: Vec<&str> = chain.endpoints.iter().map(|endpoint| &*endpoint.id).collect();
         tracing::info!(chain = %chain.name, endpoints = endpoints.join(", "), "serving");
@@ -77,7 +82,13 @@ fn run(
     if let Some(tell) = bound {
         tell(&sockets);
     }
-    app::run(Configured { settings, fleet: built, gates, memory, valkey }, flags, sockets, env, registry)
+    app::run(
+        Configured { settings, fleet: built, gates, memory, callers, limits, valkey },
+        flags,
+        sockets,
+        env,
+        registry,
+    )
 }
 
 /// The shared store, if the settings name one. It connects later: a store that is away keeps nobody from serving.
@@ -102,10 +113,24 @@ fn valkey(settings: &Settings) -> anyhow::Result<Option<Valkey>> {
     Ok(Some(Valkey::new(&target, crate::clock::unix_ms)?))
 }
 
+/// Where limits of clients are counted: with all that share the store, if there are any.
+fn limits(settings: &Settings, valkey: Option<&Valkey>) -> ClientLimits {
+    let lost = Lost {
+        grace: settings.limits_degraded_grace,
+        denies: settings.limits_degraded_mode == DegradedMode::Deny,
+        slot_life: settings.limits_slot_ttl,
+    };
+    match valkey {
+        Some(valkey) if settings.clients_file.is_some() => {
+            ClientLimits::shared(crate::clock::unix_ms, valkey, lost)
+        }
+        _ => ClientLimits::alone(crate::clock::unix_ms),
+    }
+}
+
 /// Settings of features that are not there yet are said aloud: silence would look like success.
-fn not_served_yet(settings: &Settings, fleet: &FleetConfig) {
+fn not_served_yet(fleet: &FleetConfig) {
     let given = [
-        (settings.clients_file.is_some(), "CLIENTS_FILE: clients are not told apart yet, everybody may"),
         (
             fleet.endpoints().any(|(_, endpoint)| endpoint.learning.mode == LearningMode::Steady),
             "capacity_learning.mode: steady is not there yet, ceilings are learned by aimd",

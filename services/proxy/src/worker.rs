@@ -14,6 +14,7 @@ use hyper_util::server::conn::auto;
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 use std::cell::{Cell, RefCell};
+use std::net::{IpAddr, Ipv6Addr};
 use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -173,8 +174,10 @@ impl Worker {
         let mut server = auto::Builder::new(LocalExecutor);
         server.http1().timer(TokioTimer::new()).header_read_timeout(HEAD_PATIENCE).max_buf_size(64 * 1024);
         server.http2().timer(TokioTimer::new()).keep_alive_interval(Duration::from_secs(30));
-        let connection =
-            server.serve_connection_with_upgrades(TokioIo::new(stream), Front::new(Rc::clone(&self)));
+        // A peer that is gone already asks nothing any more.
+        let peer = stream.peer_addr().map_or(IpAddr::V6(Ipv6Addr::UNSPECIFIED), |peer| peer.ip());
+        let front = Front::new(Rc::clone(&self), peer);
+        let connection = server.serve_connection_with_upgrades(TokioIo::new(stream), front);
         tokio::pin!(connection);
         let ended = tokio::select! {
             ended = connection.as_mut() => ended,

@@ -17,11 +17,30 @@ pub enum Op {
     Health,
     /// Flags read.
     Flags,
+    /// A client's request charged, or a block of its limits leased.
+    Limit,
+    /// What was charged to a client and not spent.
+    Credit,
+    /// Concurrency slots of clients, prolonged and released.
+    Slots,
+    /// How many proxies count the limits of clients.
+    Presence,
 }
 
 impl Op {
     /// All of them.
-    pub const ALL: [Op; 6] = [Op::Lease, Op::Sync, Op::Swap, Op::Claim, Op::Health, Op::Flags];
+    pub const ALL: [Op; 10] = [
+        Op::Lease,
+        Op::Sync,
+        Op::Swap,
+        Op::Claim,
+        Op::Health,
+        Op::Flags,
+        Op::Limit,
+        Op::Credit,
+        Op::Slots,
+        Op::Presence,
+    ];
 
     /// Its name in metrics.
     #[must_use]
@@ -33,6 +52,10 @@ impl Op {
             Op::Claim => "claim",
             Op::Health => "health",
             Op::Flags => "flags",
+            Op::Limit => "limit",
+            Op::Credit => "credit",
+            Op::Slots => "slots",
+            Op::Presence => "presence",
         }
     }
 }

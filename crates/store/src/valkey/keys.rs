@@ -17,6 +17,10 @@ pub(crate) struct Keys {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Of(String);
 
+/// The keys of one subject of client limits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct LimitKeys(String);
+
 impl Keys {
     pub(crate) fn new(prefix: &str) -> Keys {
         Keys { ours: format!("{prefix}:{SCHEMA}:"), flags: format!("{prefix}:flags") }
@@ -55,9 +59,31 @@ impl Keys {
         format!("{}checker", self.ours)
     }
 
+    /// What belongs to one subject of client limits, by the hash of its name.
+    pub(crate) fn limits(&self, hashed: &str) -> LimitKeys {
+        LimitKeys(format!("{}{{{hashed}}}:", self.ours))
+    }
+
+    /// A sorted set: the proxies that count the limits of clients, by when they were last heard.
+    pub(crate) fn proxies(&self) -> String {
+        format!("{}proxies", self.ours)
+    }
+
     /// Written when a connection is made, to see whether writing is possible.
     pub(crate) fn trial(&self) -> String {
         format!("{}trial", self.ours)
+    }
+}
+
+impl LimitKeys {
+    /// A hash: of each window its number and use.
+    pub(crate) fn windows(&self) -> String {
+        format!("{}windows", self.0)
+    }
+
+    /// A sorted set: concurrency slots by when they end.
+    pub(crate) fn slots(&self) -> String {
+        format!("{}slots", self.0)
     }
 }
 

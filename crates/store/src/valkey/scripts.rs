@@ -22,6 +22,10 @@ pub(crate) struct Scripts {
     pub(crate) reports: Script,
     pub(crate) forget: Script,
     pub(crate) flags: Script,
+    pub(crate) limit: Script,
+    pub(crate) credit: Script,
+    pub(crate) slots: Script,
+    pub(crate) presence: Script,
 }
 
 impl Scripts {
@@ -38,6 +42,10 @@ impl Scripts {
             reports: script(concat!(include_str!("call.lua"), include_str!("reports.lua"))),
             forget: script(concat!(include_str!("call.lua"), include_str!("forget.lua"))),
             flags: script(concat!(include_str!("call.lua"), include_str!("flags.lua"))),
+            limit: script(concat!(include_str!("call.lua"), include_str!("limit.lua"))),
+            credit: script(concat!(include_str!("call.lua"), include_str!("credit.lua"))),
+            slots: script(concat!(include_str!("call.lua"), include_str!("slots.lua"))),
+            presence: script(concat!(include_str!("call.lua"), include_str!("presence.lua"))),
         }
     }
 }

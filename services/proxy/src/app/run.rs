@@ -89,7 +89,10 @@ pub(crate) fn run(
     let unfinished = join_within(workers, app.settings.shutdown_timeout, &app);
     if let Some(valkey) = &app.valkey {
         // Only now is nothing dispatched any more.
-        local.block_on(&runtime, valkey.goodbye(&app.memory));
+        local.block_on(&runtime, async {
+            app.limits.goodbye().await;
+            valkey.goodbye(&app.memory).await;
+        });
     }
     if unfinished > 0 {
         tracing::warn!(connections = unfinished, "still open after SHUTDOWN_TIMEOUT");
@@ -186,7 +189,10 @@ async fn share(app: Arc<App>) {
     match &app.valkey {
         Some(valkey) => {
             let learn = |news| prober::learn(&*app, news);
-            valkey.run(&app.memory, || app.parks_changed(), learn).await;
+            tokio::select! {
+                () = valkey.run(&app.memory, || app.parks_changed(), learn) => {}
+                () = app.limits.run() => {}
+            }
         }
         None => std::future::pending().await,
     }

@@ -32,6 +32,12 @@ impl Slot {
         }
     }
 
+    /// When nobody is asked because of `problem`.
+    pub(crate) fn refused(item: &Result<Call, Malformed>, problem: &Problem) -> Slot {
+        let before = Slot::before(item);
+        if before.is_open() { Slot::Failed(problem.clone()) } else { before }
+    }
+
     /// The answer in `item` with the id that the client gave.
     pub(super) fn of(text: &Bytes, item: &Item, id: &[u8]) -> Slot {
         let whole = text.slice(item.span.clone());

@@ -1,9 +1,9 @@
 //! From a worker's cells into the registry, and from the fleet's state into gauges.
 
 use super::names::{
-    ATTEMPT_DURATION, ATTEMPTS, CAP_IN_FLIGHT, CAP_LIMIT, CAP_SHED, CAP_WAITING, DECREASES, HITS,
-    HTTP_DURATION, HTTP_IN_FLIGHT, HTTP_REQUESTS, RETRIES, RULE_HITS, SATURATED, SKIPPED, SOCKET_CLOSES,
-    SOCKETS,
+    ATTEMPT_DURATION, ATTEMPTS, CAP_IN_FLIGHT, CAP_LIMIT, CAP_SHED, CAP_WAITING, CLIENT_REFUSALS, DECREASES,
+    HITS, HTTP_DURATION, HTTP_IN_FLIGHT, HTTP_REQUESTS, LIMITS_DEGRADED, RETRIES, RULE_HITS, SATURATED,
+    SKIPPED, SOCKET_CLOSES, SOCKETS,
 };
 use super::{ChainCounts, EndpointCounts, Metrics};
 use crate::fleet::Fleet;
@@ -33,6 +33,9 @@ fn fold_chain(counts: &ChainCounts) {
     }
     for (reason, count) in counts.retries.borrow().iter() {
         add(count, RETRIES, || vec![chain(), label("reason", reason)]);
+    }
+    for (reason, count) in counts.refused.borrow().iter() {
+        add(count, CLIENT_REFUSALS, || vec![chain(), label("reason", reason)]);
     }
     add(&counts.saturated, SATURATED, || vec![chain()]);
     let opened = counts.sockets.take();
@@ -87,6 +90,11 @@ fn spread(durations: &Durations, name: &'static str, labels: impl FnOnce() -> Ve
 
 fn label(key: &'static str, value: &str) -> Label {
     Label::new(key, value.to_owned())
+}
+
+/// Whether limits of clients are counted alone that should be counted together.
+pub(crate) fn of_limits(limits: &store::ClientLimits) {
+    gauge!(LIMITS_DEGRADED).set(if limits.is_degraded() { 1.0 } else { 0.0 });
 }
 
 /// Sets what is known of each gate. One that never has a limit is counted by what its endpoints have in flight.

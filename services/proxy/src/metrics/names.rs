@@ -15,6 +15,8 @@ pub(crate) const RETRIES: &str = "headgate_retries_total";
 pub(crate) const SKIPPED: &str = "headgate_capacity_skipped_total";
 pub(crate) const DECREASES: &str = "headgate_capacity_decreases_total";
 pub(crate) const SATURATED: &str = "headgate_saturated_total";
+pub(crate) const CLIENT_REFUSALS: &str = "headgate_client_refusals_total";
+pub(crate) const LIMITS_DEGRADED: &str = "headgate_client_limits_degraded";
 pub(crate) const RULE_HITS: &str = "headgate_detect_rule_hits_total";
 pub(crate) const CAP_LIMIT: &str = "headgate_concurrency_limit";
 pub(crate) const CAP_IN_FLIGHT: &str = "headgate_concurrency_in_flight";
@@ -43,6 +45,8 @@ pub(crate) fn describe() {
     describe_counter!(SKIPPED, "Times an endpoint was passed over because it was parked or at its ceiling");
     describe_counter!(DECREASES, "Times a learned ceiling was lowered");
     describe_counter!(SATURATED, "Requests refused because every endpoint was at its limit");
+    describe_counter!(CLIENT_REFUSALS, "Requests refused because of who asked, by reason");
+    describe_gauge!(LIMITS_DEGRADED, "1 while limits of clients are counted by each proxy alone");
     describe_counter!(RULE_HITS, "Answers by the detection rule that decided");
     describe_gauge!(CAP_LIMIT, "The cap in force at a gate; 0: none");
     describe_gauge!(CAP_IN_FLIGHT, "Who is inside of a gate");

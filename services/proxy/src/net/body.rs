@@ -3,6 +3,7 @@
 use crate::exchange::Rest;
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
+use std::any::Any;
 use std::collections::VecDeque;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -15,6 +16,8 @@ pub(crate) enum Body {
     /// An upstream's answer: what was held until the verdict was certain, then the rest.
     Answer(Box<Relay>),
     Page(axum::body::Body),
+    /// A body, and what is let go of when it has ended.
+    Holding(Box<(Body, Option<Box<dyn Any>>)>),
 }
 
 pub(crate) struct Relay {
@@ -27,6 +30,11 @@ pub(crate) struct Relay {
 impl Body {
     pub(crate) fn empty() -> Body {
         Body::Full(None)
+    }
+
+    /// Holds `thing` until the last byte is taken, or the body is dropped.
+    pub(crate) fn holding(self, thing: impl Any) -> Body {
+        Body::Holding(Box::new((self, Some(Box::new(thing)))))
     }
 
     pub(crate) fn full(bytes: impl Into<Bytes>) -> Body {
@@ -46,6 +54,14 @@ impl http_body::Body for Body {
             Body::Full(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
             Body::Answer(relay) => relay.poll(cx),
             Body::Page(page) => Pin::new(page).poll_frame(cx).map_err(Into::into),
+            Body::Holding(both) => {
+                let (body, thing) = &mut **both;
+                let polled = Pin::new(&mut *body).poll_frame(cx);
+                if matches!(polled, Poll::Ready(None | Some(Err(_)))) || body.is_end_stream() {
+                    thing.take();
+                }
+                polled
+            }
         }
     }
 
@@ -54,6 +70,7 @@ impl http_body::Body for Body {
             Body::Full(bytes) => bytes.as_ref().is_none_or(Bytes::is_empty),
             Body::Answer(relay) => relay.held.is_empty() && relay.rest.is_none(),
             Body::Page(page) => page.is_end_stream(),
+            Body::Holding(both) => both.0.is_end_stream(),
         }
     }
 
@@ -62,6 +79,7 @@ impl http_body::Body for Body {
             Body::Full(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64)),
             Body::Answer(relay) => relay.length.map_or_else(SizeHint::default, SizeHint::with_exact),
             Body::Page(page) => page.size_hint(),
+            Body::Holding(both) => both.0.size_hint(),
         }
     }
 }

@@ -16,6 +16,7 @@ use jsonrpc::Envelope;
 use ledger::Cost;
 use std::rc::Rc;
 use std::time::Instant;
+use store::Permit;
 
 /// What is asked when nobody is known to live.
 const SIGN_OF_LIFE: &[u8] = br#"{"jsonrpc":"2.0","id":1,"method":"eth_blockNumber","params":[]}"#;
@@ -25,17 +26,24 @@ pub(super) struct Seat {
     worker: Rc<Worker>,
     counts: Rc<ChainCounts>,
     _place: Place,
+    /// The client's, where its sockets are limited.
+    _slot: Option<Permit>,
     /// The socket is open: the handshake was answered.
     seated: bool,
 }
 
 impl Seat {
     /// Waits a moment for a place among the open sockets.
-    pub(super) async fn take(worker: &Rc<Worker>, chain: &Chain, until: Instant) -> Result<Seat, Shed> {
+    pub(super) async fn take(
+        worker: &Rc<Worker>,
+        chain: &Chain,
+        slot: Option<Permit>,
+        until: Instant,
+    ) -> Result<Seat, Shed> {
         let place = worker.app.gates.websocket.enter(until).await?;
         worker.connection_begun();
         let counts = worker.metrics.chain(chain);
-        Ok(Seat { worker: Rc::clone(worker), counts, _place: place, seated: false })
+        Ok(Seat { worker: Rc::clone(worker), counts, _place: place, _slot: slot, seated: false })
     }
 
     pub(super) fn opened(&mut self) {

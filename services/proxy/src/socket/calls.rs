@@ -1,5 +1,6 @@
 //! One message of a client: answered as the same body over HTTP would be, as one text with the client's own id.
 
+use crate::fleet::Chain;
 use crate::net::Body;
 use crate::reply::Problem;
 use crate::rpc;
@@ -26,6 +27,8 @@ pub(super) struct Caller {
     pub(super) worker: Rc<Worker>,
     pub(super) chain: Arc<str>,
     pub(super) archive: bool,
+    /// Who opened the socket; `None`: everybody may.
+    pub(super) client: Option<crate::caller::Caller>,
 }
 
 impl Caller {
@@ -42,12 +45,31 @@ impl Caller {
         }
     }
 
+    /// Whether who opened the socket may still ask.
+    pub(super) fn is_welcome(&self) -> bool {
+        let fleet = self.worker.fleet();
+        fleet.chain(&self.chain).is_none_or(|chain| self.client_now(chain).is_ok())
+    }
+
+    /// Who asks, as the clients file stands now: a key may be withdrawn while its sockets are open.
+    fn client_now(&self, chain: &Chain) -> Result<Option<crate::caller::Caller>, Problem> {
+        let Some(client) = &self.client else { return Ok(None) };
+        client.again(&self.worker.app, chain, crate::clock::unix_ms())
+    }
+
     async fn serve(&self, id: RequestId, body: &Bytes) -> Option<Utf8Bytes> {
         let fleet = self.worker.fleet();
         let Some(chain) = fleet.chain(&self.chain) else {
             return Some(error(&Problem::UnknownChain, body, id));
         };
-        let response = rpc::serve_message(&self.worker, chain, id, self.archive, body).await;
+        let client = match self.client_now(chain) {
+            Ok(client) => client,
+            Err(problem) => {
+                self.worker.metrics.refused(chain, problem.reason());
+                return Some(error(&problem, body, id));
+            }
+        };
+        let response = rpc::serve_message(&self.worker, chain, id, self.archive, client.as_ref(), body).await;
         if response.status() == StatusCode::NO_CONTENT {
             return None;
         }

@@ -22,6 +22,8 @@ pub(crate) enum Why {
     Protocol,
     /// A text message was no UTF-8.
     NotText,
+    /// Its key is withdrawn, or has expired.
+    Unwelcome,
     /// This process is about to go.
     Shutdown,
 }
@@ -37,6 +39,7 @@ impl Why {
             Why::TooLarge => "too_large",
             Why::Protocol => "protocol",
             Why::NotText => "not_text",
+            Why::Unwelcome => "unwelcome",
             Why::Shutdown => "shutdown",
         }
     }
@@ -50,6 +53,7 @@ impl Why {
             Why::TooLarge => (CloseCode::Size, "the message is larger than MAX_BODY_BYTES"),
             Why::Protocol => (CloseCode::Protocol, "not according to RFC 6455"),
             Why::NotText => (CloseCode::Invalid, "a text message must be UTF-8"),
+            Why::Unwelcome => (CloseCode::Policy, "the key is not valid any more"),
             Why::Shutdown => (CloseCode::Away, "this proxy is shutting down"),
         };
         Some(CloseFrame { code, reason: Utf8Bytes::from_static(reason) })
@@ -68,6 +72,7 @@ mod tests {
             (Why::TooLarge, 1009),
             (Why::Protocol, 1002),
             (Why::NotText, 1007),
+            (Why::Unwelcome, 1008),
             (Why::Shutdown, 1001),
         ] {
             let frame = why.frame().expect("ours to close");

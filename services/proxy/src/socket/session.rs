@@ -45,8 +45,15 @@ pub(super) struct Session {
 }
 
 impl Session {
-    pub(super) fn new(worker: &Rc<Worker>, seat: Seat, chain: &Arc<str>, archive: bool) -> Session {
-        Session { caller: Caller { worker: Rc::clone(worker), chain: Arc::clone(chain), archive }, seat }
+    pub(super) fn new(
+        worker: &Rc<Worker>,
+        seat: Seat,
+        chain: &Arc<str>,
+        archive: bool,
+        client: Option<crate::caller::Caller>,
+    ) -> Session {
+        let (worker, chain) = (Rc::clone(worker), Arc::clone(chain));
+        Session { caller: Caller { worker, chain, archive, client }, seat }
     }
 
     /// Serves the socket once the connection is ours.
@@ -204,6 +211,9 @@ impl Socket {
     fn tick(&mut self) -> Option<Why> {
         if self.outbox.bytes() > 0 && self.written == self.written_before {
             return Some(Why::Slow);
+        }
+        if !self.caller.is_welcome() {
+            return Some(Why::Unwelcome);
         }
         // While nothing is read, no pong can be seen.
         let reads = self.outbox.has_room() && self.calls.len() < IN_FLIGHT;

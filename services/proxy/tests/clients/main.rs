@@ -1,0 +1,15 @@
+//! Clients: who is let in, what they may call, how much, and what they are told when it was too much.
+
+#[allow(dead_code, unused_imports, reason = "each test binary uses its part of the harness")]
+#[path = "../harness/mod.rs"]
+mod harness;
+
+#[allow(dead_code, reason = "each test binary uses its part of it")]
+#[path = "../../../../crates/store/tests/shared/server.rs"]
+mod server;
+
+mod file;
+
+mod access;
+mod limits;
+mod secrets;
