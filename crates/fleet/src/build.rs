@@ -50,11 +50,19 @@ pub fn build(
 fn rules(settings: &Settings) -> Rules {
     Rules {
         down_after: settings.endpoint_failure_threshold,
-        up_after: 1,
+        up_after: good_probes_to_return(settings),
         eject_after: settings.endpoint_failure_threshold,
         return_after: settings.endpoint_success_threshold,
         proxied: settings.ephemeral_checks_enabled,
         fresh_for_ms: fresh_for_ms(settings),
+    }
+}
+
+/// One, unless a separate checker looks at nothing but what failed.
+fn good_probes_to_return(settings: &Settings) -> u32 {
+    match settings.health_check_interval.is_zero() && !settings.checks_inside() {
+        true => settings.ephemeral_checks_healthy_threshold,
+        false => 1,
     }
 }
 

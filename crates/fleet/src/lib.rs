@@ -6,12 +6,15 @@ pub mod clock;
 pub mod gates;
 mod methods;
 mod parking;
+mod shared;
 mod state;
 pub mod tables;
+pub mod watch;
 
 pub use build::{BuildError, PROBE_TIMEOUT, build, filter_tag, fresh_for_ms};
 pub use methods::{Methods, Refusal, Stored};
 pub use parking::PARKS;
+pub use shared::shared_store;
 pub use state::{EndpointState, Mark};
 
 use crate::gates::Gate;

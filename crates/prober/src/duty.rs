@@ -14,11 +14,14 @@ use std::time::Duration;
 use store::Valkey;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 
 /// A probe that outlasts both of its calls' time limits by this much is lost.
 const SLACK: Duration = Duration::from_secs(2);
 /// How often a new fleet is looked for.
 const LOOK: Duration = Duration::from_millis(100);
+/// Who cannot ask for the lease for this long takes it that nobody can: better two checkers than none.
+const ALONE_AFTER: Duration = Duration::from_secs(3);
 /// The lease is renewed so many times within its life.
 const RENEWALS: u32 = 4;
 
@@ -67,10 +70,22 @@ async fn elect<H: Host>(host: &H, duty: Duty, told: watch::Sender<bool>) {
     let (Duty::Elected, Some(valkey)) = (duty, host.valkey()) else {
         return std::future::pending().await;
     };
-    let mut renew = tokio::time::interval(Valkey::checks_lease() / RENEWALS);
+    let mut look = tokio::time::interval(LOOK);
+    let (mut renew, mut alone_from) = (Instant::now(), Instant::now() + ALONE_AFTER);
     loop {
-        renew.tick().await;
-        let held = valkey.claim_checks().await;
+        let now = look.tick().await;
+        let held = if valkey.is_up() {
+            alone_from = now + ALONE_AFTER;
+            if now < renew {
+                continue;
+            }
+            renew = now + Valkey::checks_lease() / RENEWALS;
+            valkey.claim_checks().await
+        } else {
+            // Once it is back, it must not have to wait for its turn.
+            renew = now;
+            *told.borrow() || now >= alone_from
+        };
         told.send_if_modified(|before| std::mem::replace(before, held) != held);
     }
 }

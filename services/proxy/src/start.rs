@@ -8,13 +8,11 @@ use crate::fleet::{self, Fleet};
 use crate::gates::Gates;
 use crate::tables::{self, Tables};
 use anyhow::Context;
-use config::{
-    Config, DegradedMode, Env, FleetConfig, LearningMode, LogFormat, Options, Settings, StoreBackend,
-};
+use config::{Config, DegradedMode, Env, FleetConfig, LearningMode, LogFormat, Options, Settings};
 use detect::Rules;
 use std::process::ExitCode;
 use std::sync::Arc;
-use store::{ClientLimits, Lost, Memory, Target, Valkey};
+use store::{ClientLimits, Lost, Memory, Valkey};
 use telemetry::{logs, registry::Registry};
 
 /// Serves until told to stop. `bound` is called once the ports are known.
@@ -57,7 +55,7 @@ fn run(
     not_served_yet(&fleet);
     // Each connection is a descriptor; what the system allows is ours to use.
     let descriptors = rlimit::increase_nofile_limit(u64::MAX).unwrap_or(0);
-    let valkey = valkey(&settings)?;
+    let valkey = fleet::shared_store(&settings)?;
     let memory = valkey.as_ref().map_or_else(Memory::default, |valkey| Memory::shared(valkey.sharing()));
     let limits = Arc::new(limits(&settings, valkey.as_ref()));
     let (before, gates) = (Fleet::default(), Gates::new(&settings));
@@ -89,28 +87,6 @@ fn run(
         env,
         registry,
     )
-}
-
-/// The shared store, if the settings name one. It connects later: a store that is away keeps nobody from serving.
-fn valkey(settings: &Settings) -> anyhow::Result<Option<Valkey>> {
-    if settings.store_backend == StoreBackend::Memory {
-        return Ok(None);
-    }
-    let target = Target {
-        url: settings.valkey_url.as_ref().map(|url| url.expose().to_string()),
-        host: settings.valkey_host.clone(),
-        port: settings.valkey_port,
-        username: settings.valkey_username.clone(),
-        password: settings.valkey_pass.as_ref().map(|pass| pass.expose().to_owned()),
-        tls: settings.valkey_use_tls,
-        unchecked: settings.valkey_skip_tls_check,
-        ca_file: settings.valkey_ca_file.clone(),
-        prefix: settings.valkey_key_prefix.clone(),
-        timeout: settings.valkey_timeout_ms,
-        replicas_assumed: settings.replicas_assumed,
-        poll: settings.health_cache_ttl,
-    };
-    Ok(Some(Valkey::new(&target, crate::clock::unix_ms)?))
 }
 
 /// Where limits of clients are counted: with all that share the store, if there are any.

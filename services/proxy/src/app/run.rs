@@ -11,6 +11,7 @@ use anyhow::Context;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
+use telemetry::operator::listen;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
@@ -41,27 +42,6 @@ impl Bound {
     pub(crate) fn operators_port(&self) -> Option<u16> {
         self.operators.as_ref()?.local_addr().ok().map(|addr| addr.port())
     }
-}
-
-/// Binds both address families where the system has both.
-fn listen(port: u16) -> anyhow::Result<std::net::TcpListener> {
-    use socket2::{Domain, Protocol, Socket, Type};
-    use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
-    let open = |domain, address: SocketAddr| -> std::io::Result<Socket> {
-        let socket = Socket::new(domain, Type::STREAM, Some(Protocol::TCP))?;
-        socket.set_reuse_address(true)?;
-        if domain == Domain::IPV6 {
-            socket.set_only_v6(false)?;
-        }
-        socket.bind(&address.into())?;
-        socket.listen(4096)?;
-        socket.set_nonblocking(true)?;
-        Ok(socket)
-    };
-    let socket = open(Domain::IPV6, (Ipv6Addr::UNSPECIFIED, port).into())
-        .or_else(|_| open(Domain::IPV4, (Ipv4Addr::UNSPECIFIED, port).into()))
-        .with_context(|| format!("listening on port {port}"))?;
-    Ok(socket.into())
 }
 
 /// Runs until SIGTERM or SIGINT; everything in flight is finished within the settings' time.

@@ -18,7 +18,12 @@ pub(crate) struct Ran {
 
 /// Runs `headgate-proxy` with these arguments in `dir`, in an environment of its own.
 pub(crate) async fn run(dir: &Path, args: &[&str], env: &[(&str, &str)]) -> Ran {
-    let child = Command::new(env!("CARGO_BIN_EXE_headgate-proxy"))
+    run_binary(Path::new(env!("CARGO_BIN_EXE_headgate-proxy")), dir, args, env).await
+}
+
+/// Runs another program of ours in the same way.
+pub(crate) async fn run_binary(binary: &Path, dir: &Path, args: &[&str], env: &[(&str, &str)]) -> Ran {
+    let child = Command::new(binary)
         .args(args)
         .current_dir(dir)
         .env_clear()

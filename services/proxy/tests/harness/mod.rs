@@ -7,8 +7,8 @@ mod socket;
 mod world;
 
 pub(crate) use client::{Client, Reply, call, calls, right};
-pub(crate) use command::run;
-pub(crate) use proxy::Proxy;
+pub(crate) use command::{run, run_binary};
+pub(crate) use proxy::{Proxy, checker_binary};
 pub(crate) use socket::Socket;
 pub(crate) use world::{Builder, World, entry};
 

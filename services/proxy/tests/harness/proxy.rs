@@ -7,7 +7,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use serde_json::Value;
 use tokio::sync::oneshot;
@@ -36,12 +36,23 @@ pub(crate) struct Proxy {
 impl Proxy {
     /// Starts the binary in `dir` and waits until it says where it listens.
     pub(crate) async fn start(dir: PathBuf, args: &[&str], env: &[(String, String)]) -> Self {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_headgate-proxy"))
+        Self::launch(Path::new(env!("CARGO_BIN_EXE_headgate-proxy")), dir, args, env).await
+    }
+
+    /// Starts a health checker in `dir` in the same way.
+    pub(crate) async fn checker(dir: PathBuf, env: &[(String, String)]) -> Self {
+        let binary = tokio::task::spawn_blocking(checker_binary).await.expect("no panic");
+        Self::launch(binary, dir, &[], env).await
+    }
+
+    async fn launch(binary: &Path, dir: PathBuf, args: &[&str], env: &[(String, String)]) -> Self {
+        let mut child = Command::new(binary)
             .args(args)
             .current_dir(&dir)
             .env_clear()
             .envs([
                 ("SERVER_PORT", "0"),
+                ("HEALTH_CHECKER_SERVER_PORT", "0"),
                 ("METRICS_PORT", "0"),
                 ("LOG_FORMAT", "json"),
                 ("LOG_LEVEL", "info"),
@@ -141,6 +152,24 @@ impl Drop for Proxy {
         }
         let _ = fs::remove_dir_all(&self.dir);
     }
+}
+
+/// The health checker beside our own binary. It is another package's, so that nobody but us builds it for us.
+pub(crate) fn checker_binary() -> &'static Path {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| {
+        let ours = Path::new(env!("CARGO_BIN_EXE_headgate-proxy"));
+        let mut cargo = Command::new(env!("CARGO"));
+        cargo.args(["build", "--quiet", "--offline", "--package", "headgate-health-checker"]);
+        let profile = ours.parent().and_then(Path::file_name).expect("a profile's folder");
+        if profile == "release" {
+            cargo.arg("--release");
+        }
+        let target = ours.parent().and_then(Path::parent).expect("a target folder");
+        let status = cargo.arg("--target-dir").arg(target).status().expect("cargo runs");
+        assert!(status.success(), "the health checker was built");
+        ours.with_file_name("headgate-health-checker")
+    })
 }
 
 /// A new empty directory.

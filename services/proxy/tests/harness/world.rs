@@ -19,6 +19,7 @@ pub(crate) struct Builder {
     chain: Arc<Chain>,
     endpoints: Vec<(String, Behaviour, Script, Value)>,
     env: Vec<(String, String)>,
+    checked: bool,
 }
 
 /// A running proxy, its providers, and a client.
@@ -26,6 +27,8 @@ pub(crate) struct World {
     pub(crate) proxy: Proxy,
     pub(crate) client: Client,
     pub(crate) chain: Arc<Chain>,
+    /// The separate health checker, if there is one.
+    pub(crate) checker: Option<Proxy>,
     providers: Vec<(String, Provider)>,
     asked_before: Vec<(String, usize)>,
 }
@@ -33,7 +36,7 @@ pub(crate) struct World {
 impl World {
     /// Health is left to the defaults, but after the first probes only what failed is probed.
     pub(crate) fn build() -> Builder {
-        Builder { chain: Chain::new(1337), endpoints: Vec::new(), env: Vec::new() }
+        Builder { chain: Chain::new(1337), endpoints: Vec::new(), env: Vec::new(), checked: false }
             .env("HEALTH_CHECK_INTERVAL", "0")
             .env("WORKER_THREADS", "2")
     }
@@ -111,6 +114,12 @@ impl Builder {
         self
     }
 
+    /// A health checker of its own runs beside the proxy, with the same settings.
+    pub(crate) fn checker(mut self) -> Self {
+        self.checked = true;
+        self
+    }
+
     /// Starts providers and proxy. The providers are well until the proxy is ready, so that every endpoint is
     /// in service; then they behave as they were told to, and have forgotten the probes.
     pub(crate) async fn start(self) -> World {
@@ -126,6 +135,10 @@ impl Builder {
         fs::write(&path, json!({"main": file}).to_string()).expect("a file");
         let mut env = self.env;
         env.push(("CONFIG_FILE".to_owned(), path.display().to_string()));
+        let checker = match self.checked {
+            true => Some(Proxy::checker(fresh_dir(), &env).await),
+            false => None,
+        };
         let proxy = Proxy::start(dir, &[], &env).await;
         let client = Client::new(proxy.address);
         soon(ready(&client, &providers)).await;
@@ -135,7 +148,7 @@ impl Builder {
             provider.forget();
             provider.set(behaviour).await.expect("a provider behaves");
         }
-        World { proxy, client, chain: self.chain, providers, asked_before }
+        World { proxy, client, chain: self.chain, checker, providers, asked_before }
     }
 }
 

@@ -8,6 +8,7 @@ mod harness;
 #[path = "../../../../crates/store/tests/shared/server.rs"]
 mod server;
 
+mod checker;
 mod outages;
 mod sharing;
 mod twins;

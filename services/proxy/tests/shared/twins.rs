@@ -24,6 +24,15 @@ pub(crate) fn sharing(server: &Server) -> Builder {
     on(server).iter().fold(World::build(), |world, (name, value)| world.env(name, value))
 }
 
+/// The settings that name this Valkey, for proxies beside a separate checker that probes every second.
+pub(crate) fn beside_checker(server: &Server) -> Vec<(String, String)> {
+    let mut env = on(server);
+    env.retain(|(name, _)| name != "STANDALONE_HEALTH_CHECKS");
+    let often = ["HEALTH_CHECK_INTERVAL", "EPHEMERAL_CHECKS_INTERVAL"];
+    env.extend(often.map(|name| (name.to_owned(), "1".to_owned())));
+    env
+}
+
 /// Another proxy with the endpoints of `world`.
 pub(crate) struct Twin {
     pub(crate) proxy: Proxy,
@@ -38,9 +47,8 @@ impl Twin {
         let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
         std::fs::create_dir_all(&dir).expect("a directory");
         let file = world.proxy.dir.join("endpoints.json");
-        for (name, value) in [("HEALTH_CHECK_INTERVAL", "0"), ("WORKER_THREADS", "1")] {
-            env.push((name.to_owned(), value.to_owned()));
-        }
+        let own = [("HEALTH_CHECK_INTERVAL", "0"), ("WORKER_THREADS", "1")];
+        env.splice(0..0, own.map(|(name, value)| (name.to_owned(), value.to_owned())));
         env.push(("CONFIG_FILE".to_owned(), file.display().to_string()));
         let proxy = Proxy::start(dir, &[], &env).await;
         let client = Client::new(proxy.address);
