@@ -61,7 +61,7 @@ fn healthcheck(options: &Options, env: &Env) -> ExitCode {
     let (settings, _) = config::load_settings(options, env);
     let page = format!("http://127.0.0.1:{}/health", settings.health_checker_server_port);
     let asked = async {
-        let url = SecretUrl::parse(&page, &["http"]).map_err(|error| error.to_string())?;
+        let url = SecretUrl::parse(&page, &["http"])?;
         let target = Target::new(&url, &[]).map_err(|error| error.to_string())?;
         let connector = Connector::new();
         let asking = get_status(&connector, &target);
