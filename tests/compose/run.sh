@@ -92,7 +92,10 @@ for id in $(seq 1 20); do
 done
 socket=$(python3 $here/websocket.py 127.0.0.1 "$HEADGATE_PORT" /demo) || failed "no call over a WebSocket: $socket"
 [[ $socket == *'"id":7'* && $socket == *'"result":"0x'* ]] || failed "over a WebSocket came: $socket"
-say "start to ready: $(start_to_ready) ms"
+took=$(start_to_ready)
+say "start to ready: $took ms"
+# Two seconds are the aim; a machine that does other things may need more, but a proxy that waits for something needs ten.
+((took < 5000)) || failed "from the start until ready took $took ms"
 
 start_client
 rolling_update
@@ -111,7 +114,7 @@ stop_client 0 "Valkey killed and back"
 start_client
 wait_until 10 serves
 docker kill --signal KILL "$(running demo-proxy | head -1)" >/dev/null
-for id in $(seq 1 40); do call demo "$id" >/dev/null; done
+for id in $(seq 1 150); do call demo "$id" >/dev/null; done
 stop_client "$CONNECTIONS" "a proxy killed"
 docker compose up --detach --no-deps --wait --scale demo-proxy=2 demo-proxy >/dev/null 2>&1 || failed "a proxy does not come back"
 
