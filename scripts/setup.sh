@@ -76,8 +76,9 @@ docker_plugins() { docker compose version && docker buildx version; }
 install_docker_plugins() {
     docker_plugins >/dev/null 2>&1 && return
     if ! has apt-get || ((EUID != 0)); then die "please install Docker Compose 2.24 or later, and buildx"; fi
-    local suite=
-    if ! has_package docker-compose || [[ $(apt-cache show docker-compose | sed -n 's/^Version: //p' | head -1) == 1.* ]]; then
+    local suite='' candidate
+    candidate=$(apt-cache policy docker-compose | sed -n 's/^ *Candidate: //p')
+    if [[ $candidate != [2-9].* ]]; then
         suite=/trixie
         add_suite trixie trixie || die "please install Docker Compose 2.24 or later, and buildx"
     fi
