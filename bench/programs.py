@@ -1,5 +1,6 @@
 """The measured programs: how each is configured and started, and what the system says it used."""
 
+import hashlib
 import json
 import os
 import shutil
@@ -15,6 +16,8 @@ HERE = Path(__file__).parent
 CORES = os.cpu_count() or 1
 TICKS = os.sysconf("SC_CLK_TCK")
 START_LIMIT_S = 20
+# The key of the only client, where clients are told apart.
+CLIENT_KEY = "bench-key"
 
 
 @dataclass(frozen=True)
@@ -29,16 +32,22 @@ class Scenario:
     connections: int = 32
     close: bool = False
     limited_every: int = 0
+    # What headgate does beyond proxying; the others are as in `plain`.
+    valkey: bool = False
+    clients: bool = False
 
     @property
     def path(self) -> str:
-        return "/main" if self.chains == 1 else "/chain-%"
+        chain = "/main" if self.chains == 1 else "/chain-%"
+        return f"{chain}/{CLIENT_KEY}" if self.clients else chain
 
     def text(self) -> str:
         parts = [f"endpoints {self.endpoints}", f"chains {self.chains}", f"result {self.answer_bytes} B"]
         parts += [f"batch {self.batch}", f"connections {self.connections}"]
         parts += ["a new connection per request"] if self.close else []
         parts += ["a tenth of the answers limited"] if self.limited_every else []
+        parts += ["use shared over valkey"] if self.valkey else []
+        parts += ["every request by a client with limits"] if self.clients else []
         return ", ".join(parts)
 
 
@@ -76,6 +85,16 @@ class Program:
             if self.process.poll() is not None or time.monotonic() > deadline:
                 raise SystemExit(f"{self.name} does not answer:\n{self.log.read_text()[-4000:]}")
             time.sleep(0.05)
+
+    def wait_until_it_listens(self) -> None:
+        deadline = time.monotonic() + START_LIMIT_S
+        while True:
+            try:
+                return socket.create_connection(("127.0.0.1", self.port), timeout=1).close()
+            except OSError:
+                if self.process.poll() is not None or time.monotonic() > deadline:
+                    raise SystemExit(f"{self.name} does not listen:\n{self.log.read_text()[-4000:]}") from None
+                time.sleep(0.05)
 
     def stop(self) -> None:
         self.process.send_signal(signal.SIGTERM)
@@ -221,14 +240,41 @@ def headgate(port: int, endpoints: list[int], scenario: Scenario, binaries: Path
         f"endpoint-{n}": {"provider": "bench", "role": "primary", "http_url": f"http://127.0.0.1:{p}"}
         for n, p in enumerate(endpoints)
     }
-    names = [scenario.path[1:].replace("%", str(n)) for n in range(scenario.chains)]
+    names = [scenario.path[1:].partition("/")[0].replace("%", str(n)) for n in range(scenario.chains)]
     config = work / "endpoints.json"
     config.write_text(json.dumps({name: chain for name in names}))
     env = {"SERVER_PORT": str(port), "METRICS_PORT": str(free_port()), "LOG_LEVEL": "warn"}
     if scenario.endpoints * scenario.chains > 30:
         # What many endpoints cost a request is the question, not what probing them costs.
         env["HEALTH_CHECK_INTERVAL"] = "0"
+    if scenario.valkey:
+        env |= {"VALKEY_HOST": "127.0.0.1", "VALKEY_PORT": str(valkey_port(work))}
+    if scenario.clients:
+        env["CLIENTS_FILE"] = str(clients_file(work))
     return [str(binaries / "headgate-proxy"), "--config-file", str(config)], env
+
+
+def valkey_port(work: Path) -> int:
+    """The port of the Valkey that `start_valkey` started for this scenario."""
+    return int((work / "valkey.port").read_text())
+
+
+def start_valkey(work: Path) -> Program:
+    port = free_port()
+    (work / "valkey.port").write_text(str(port))
+    command = [executable("valkey-server"), "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", str(work)]
+    valkey = Program("valkey", command, port, work)
+    valkey.wait_until_it_listens()
+    return valkey
+
+
+def clients_file(work: Path) -> Path:
+    """One client with a limit in each dimension that a request is charged in, none of which is ever reached."""
+    limits = {"rps": 1_000_000, "rpm": 60_000_000, "cu_per_second": 100_000_000}
+    key = "sha256:" + hashlib.sha256(CLIENT_KEY.encode()).hexdigest()
+    file = work / "clients.json"
+    file.write_text(json.dumps({"clients": [{"id": "bench", "keys": [key], "limits": limits}]}))
+    return file
 
 
 def executable(name: str) -> str:

@@ -13,7 +13,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from programs import CORES, HERE, Program, Scenario, executable, idle_connection_kb, start, start_upstream
+from programs import CORES, HERE, Program, Scenario, executable, idle_connection_kb, start, start_upstream, start_valkey
 
 ROOT = HERE.parent
 PROGRAMS = ["haproxy", "nginx", "bare", "headgate"]
@@ -33,6 +33,9 @@ SCENARIOS = {
         Scenario("new-connections", close=True),
         # Every third answer of one of the three endpoints.
         Scenario("limited", limited_every=3),
+        Scenario("valkey", valkey=True),
+        Scenario("clients", clients=True),
+        Scenario("clients-valkey", clients=True, valkey=True),
     ]
 }
 QUICK = ["plain", "batch-10", "answer-100k", "new-connections"]
@@ -91,6 +94,8 @@ def measure(scenario: Scenario, options: argparse.Namespace, binaries: Path) -> 
         try:
             upstream, ports = start_upstream(binaries, scenario, work)
             running.append(upstream)
+            if scenario.valkey:
+                running.append(start_valkey(work))
             programs = []
             for name in options.programs:
                 programs.append(start(name, binaries, scenario, ports, work))

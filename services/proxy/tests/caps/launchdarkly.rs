@@ -145,6 +145,11 @@ async fn without_the_service_everything_stands_at_its_ceiling() {
         assert_eq!(limit(&world.proxy, "upstream").await, Some(9.0));
         assert_eq!(world.client.post(call(1).to_string()).await.json(), right(1));
         world.proxy.logged("flags cannot be read", 1).await;
+        let log = world.proxy.log();
+        assert!(
+            !log.contains("launchdarkly_server_sdk") && !log.contains("eventsource_client"),
+            "told twice: {log}"
+        );
         let ready = "headgate_flags_ready{provider=\"launchdarkly\"} 0";
         assert!(world.operator("/metrics").await.text().contains(ready));
         world.proxy.signal("TERM");
