@@ -11,6 +11,15 @@ const keys = {
 };
 export const recipient = "0x000000000000000000000000000000000000bEEF";
 
+// Waits for what must come; asks again after each event of the loop, at most for a while.
+export async function until(holds) {
+  const deadline = Date.now() + 20_000;
+  while (!(await holds())) {
+    if (Date.now() > deadline) throw new Error("it did not come within 20 s");
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}
+
 export function client(name) {
   const check = async (what, body) => {
     try {

@@ -1,8 +1,8 @@
 // ethers through the proxy. Arguments: the URL of the chain with one node, and of the chain with two.
 
 import assert from "node:assert/strict";
-import { Contract, ContractFactory, FetchRequest, JsonRpcProvider, NonceManager, Wallet } from "ethers";
-import { client, contract, recipient } from "./check.mjs";
+import { Contract, ContractFactory, FetchRequest, JsonRpcProvider, NonceManager, Wallet, WebSocketProvider } from "ethers";
+import { client, contract, recipient, until } from "./check.mjs";
 
 const { check, key } = client("ethers");
 const [mainUrl, pairUrl] = process.argv.slice(2);
@@ -79,3 +79,18 @@ await check("filters live on the node that made them", async () => {
 });
 
 for (const provider of [single, batching]) provider.destroy();
+
+await check("subscriptions over a WebSocket", async () => {
+  const socket = new WebSocketProvider(mainUrl.replace("http", "ws"), 31337, { staticNetwork: true });
+  const blocks = [], logs = [], pending = [];
+  await socket.on("block", (number) => blocks.push(number));
+  await socket.on({ address: await echo.getAddress() }, (log) => logs.push(log));
+  await socket.on("pending", (hash) => pending.push(hash));
+  assert.ok((await socket.getBlockNumber()) > 0);
+  await until(async () => {
+    await (await echo.say(33n)).wait(1, 10_000);
+    return blocks.length > 1 && logs.length > 0 && pending.length > 0;
+  });
+  assert.deepEqual(blocks, blocks.map((_, index) => blocks[0] + index));
+  await socket.destroy();
+});

@@ -1,10 +1,10 @@
 // viem through the proxy. Arguments: the URL of the chain with one node, and of the chain with two.
 
 import assert from "node:assert/strict";
-import { createPublicClient, createWalletClient, http, parseEther } from "viem";
+import { createPublicClient, createWalletClient, http, parseEther, webSocket } from "viem";
 import { privateKeyToAccount } from "viem/accounts";
 import { foundry } from "viem/chains";
-import { client, contract, recipient } from "./check.mjs";
+import { client, contract, recipient, until } from "./check.mjs";
 
 const { check, key } = client("viem");
 const [url] = process.argv.slice(2);
@@ -82,4 +82,27 @@ await check("an event filter", async () => {
   assert.deepEqual(changes.map((log) => log.args.word), [21n]);
   assert.deepEqual(await reader.getFilterChanges({ filter }), []);
   assert.equal(await reader.uninstallFilter({ filter }), true);
+});
+
+await check("subscriptions over a WebSocket", async () => {
+  const transport = webSocket(url.replace("http", "ws"), { retryCount: 0 });
+  const socket = createPublicClient({ ...options, transport });
+  const blocks = [], words = [], pending = [];
+  const onError = (error) => words.push(error);
+  const ends = [
+    socket.watchBlocks({ onBlock: (block) => blocks.push(block.number), onError }),
+    socket.watchContractEvent({ ...echo, eventName: "Said", onLogs: (logs) => words.push(...logs.map((log) => log.args.word)), onError }),
+    socket.watchPendingTransactions({ onTransactions: (hashes) => pending.push(...hashes), onError }),
+  ];
+  // A call on the same socket is answered after what was asked before it.
+  assert.equal(await socket.getChainId(), foundry.id);
+  await until(async () => {
+    const hash = await writer.writeContract({ ...echo, functionName: "say", args: [22n] });
+    await reader.waitForTransactionReceipt({ hash, timeout: 10_000 });
+    return blocks.length > 1 && words.length > 0 && pending.length > 0;
+  });
+  assert.deepEqual(blocks, blocks.map((_, index) => blocks[0] + BigInt(index)));
+  assert.deepEqual(new Set(words), new Set([22n]));
+  ends.forEach((end) => end());
+  (await transport({ chain: foundry }).value.getRpcClient()).close();
 });

@@ -1,5 +1,6 @@
 """web3.py through the proxy. Arguments: the URL of the chain with one node, and of the chain with two."""
 
+import asyncio
 import json
 import sys
 import traceback
@@ -7,7 +8,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from web3 import HTTPProvider, Web3
+from web3 import AsyncWeb3, HTTPProvider, Web3, WebSocketProvider
 from web3.exceptions import ContractLogicError
 
 CONTRACT = json.loads((Path(__file__).parent / "echo.json").read_text())
@@ -116,6 +117,33 @@ def _() -> None:
     send({"to": echo.address, "data": echo.encode_abi("say", [51]), "value": 0})
     assert [log["args"]["word"] for log in seen.get_new_entries()] == [51]
     assert seen.get_new_entries() == []
+
+
+async def follow() -> tuple[list[int], list[str], list[str]]:
+    """Blocks, transactions of logs and pending transactions over one socket, until each has come."""
+    blocks, logs, pending = [], [], []
+    async with AsyncWeb3(WebSocketProvider(url.replace("http", "ws"))) as socket:
+        kinds = {
+            await socket.eth.subscribe("newHeads"): lambda head: blocks.append(head["number"]),
+            await socket.eth.subscribe("logs", {"address": echo.address}): lambda log: logs.append(log["transactionHash"].hex()),
+            await socket.eth.subscribe("newPendingTransactions"): lambda hash: pending.append(hash.hex()),
+        }
+        assert await socket.eth.chain_id == 31337
+        say = {"to": echo.address, "data": echo.encode_abi("say", [52]), "value": 0}
+        for _ in range(2):
+            await asyncio.to_thread(send, say)
+        async for told in socket.socket.process_subscriptions():
+            kinds[told["subscription"]](told["result"])
+            if len(blocks) > 1 and logs and pending:
+                break
+    return blocks, logs, pending
+
+
+@check("subscriptions over a WebSocket")
+def _() -> None:
+    blocks, logs, _ = asyncio.run(asyncio.wait_for(follow(), 20))
+    assert blocks == list(range(blocks[0], blocks[0] + len(blocks))), blocks
+    assert len(set(logs)) == len(logs), logs
 
 
 sys.exit(1 if failures else 0)

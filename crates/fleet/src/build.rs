@@ -134,18 +134,18 @@ impl Builder<'_> {
             ws: config.ws_url.as_ref().map(target).transpose()?,
             account: self.account(config),
             address: self.memory.address(&place),
-            state: self.state(old),
+            state: self.state(old, config.http_url.is_none()),
             filter_tag: filter_tag(chain, &config.id),
         })
     }
 
-    fn state(&self, old: Option<&Endpoint>) -> Arc<EndpointState> {
+    fn state(&self, old: Option<&Endpoint>, calls_over_ws: bool) -> Arc<EndpointState> {
         match old {
             Some(before) => {
                 before.state.follow(self.rules, self.now);
                 Arc::clone(&before.state)
             }
-            None => Arc::new(EndpointState::new(self.rules)),
+            None => Arc::new(EndpointState::new(self.rules, calls_over_ws)),
         }
     }
 

@@ -20,7 +20,7 @@ pub use state::{EndpointState, Mark};
 use crate::gates::Gate;
 use crate::tables::Tables;
 use config::Role;
-use detect::RuleId;
+use detect::{Protocol, RuleId};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering::Relaxed};
@@ -137,6 +137,11 @@ impl Fleet {
 }
 
 impl Endpoint {
+    /// How calls reach it.
+    pub fn call_protocol(&self) -> Protocol {
+        if self.http.is_some() { Protocol::Http } else { Protocol::Ws }
+    }
+
     /// What it was used for, for comparison within its tier: utilisation where it has a ceiling that `throttling`
     /// enforces and everybody compared has one, else the 24-hour count; both per weight.
     pub fn use_score(&self, now: u64, by_ceiling: bool) -> f64 {

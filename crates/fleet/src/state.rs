@@ -27,6 +27,8 @@ pub struct EndpointState {
     failed_at: AtomicU64,
     hit_at: AtomicU64,
     block: AtomicU64,
+    /// It has only a WebSocket: what happens there is what calls meet.
+    calls_over_ws: bool,
     /// Its key was refused and no probe has confirmed that yet.
     key_suspect: AtomicBool,
     away: AtomicBool,
@@ -60,7 +62,8 @@ impl Drop for Mark {
 }
 
 impl EndpointState {
-    pub fn new(rules: Rules) -> EndpointState {
+    /// `calls_over_ws`: calls have no other way to it.
+    pub fn new(rules: Rules, calls_over_ws: bool) -> EndpointState {
         let state = EndpointState {
             in_flight: AtomicU32::new(0),
             http: Mutex::new(Tracker::new(rules)),
@@ -71,6 +74,7 @@ impl EndpointState {
             failed_at: AtomicU64::new(0),
             hit_at: AtomicU64::new(0),
             block: AtomicU64::new(0),
+            calls_over_ws,
             key_suspect: AtomicBool::new(false),
             // A newcomer starts level with its tier, as who comes back does.
             away: AtomicBool::new(true),
@@ -172,6 +176,9 @@ impl EndpointState {
 
     /// A probe over WebSocket ended.
     pub fn probed_ws(&self, begun: u64, now: u64, ok: bool) -> Option<Change> {
+        if self.calls_over_ws {
+            self.probed(begun, now, ok);
+        }
         self.ws_tracker().probe_result(begun, now, ok)
     }
 
@@ -188,7 +195,10 @@ impl EndpointState {
     }
 
     /// Another process probed it over WebSocket.
-    pub fn reported_ws(&self, report: &Report) -> Option<Change> {
+    pub fn reported_ws(&self, report: &Report, now: u64) -> Option<Change> {
+        if self.calls_over_ws {
+            self.reported(report, now);
+        }
         self.ws_tracker().reported(report)
     }
 
@@ -200,6 +210,16 @@ impl EndpointState {
     /// What probes over WebSocket make of it; `None`: not probed yet.
     pub fn probed_view_ws(&self) -> Option<bool> {
         self.ws_tracker().probed()
+    }
+
+    /// A WebSocket to it was opened.
+    pub fn served_ws(&self, begun: u64, now: u64) -> Option<Change> {
+        self.ws_tracker().served(begun, now)
+    }
+
+    /// A WebSocket to it could not be opened, or ended as none should.
+    pub fn failed_ws(&self, begun: u64, now: u64) -> Option<Change> {
+        self.ws_tracker().failed(begun, now)
     }
 
     /// Recomputes what requests read: results grow old without an event.
@@ -226,7 +246,7 @@ impl EndpointState {
 
     /// How soon the next probe over WebSocket should come.
     pub fn standing_ws(&self) -> Standing {
-        self.ws_tracker().standing()
+        if self.calls_over_ws { self.standing() } else { self.ws_tracker().standing() }
     }
 
     pub fn view_ws(&self, now: u64) -> View {

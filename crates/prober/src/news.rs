@@ -91,7 +91,7 @@ fn adopt(chain: &Chain, endpoint: &Endpoint, protocol: Protocol, finding: &Findi
     }
     let change = match protocol {
         Protocol::Http => endpoint.state.reported(&report, fleet::clock::unix_ms()),
-        Protocol::Ws => endpoint.state.reported_ws(&report),
+        Protocol::Ws => endpoint.state.reported_ws(&report, fleet::clock::unix_ms()),
     };
     if let Some(change) = change {
         let protocol = protocol.as_str();

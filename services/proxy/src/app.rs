@@ -8,6 +8,7 @@ use crate::caller::Callers;
 use crate::cors::Cors;
 use crate::fleet::{self, Fleet};
 use crate::gates::Gates;
+use crate::hub::Asks;
 use crate::net::{Budget, Dealer};
 use crate::why::Glimpse;
 use crate::worker::{Order, Phase};
@@ -48,7 +49,10 @@ pub(crate) struct App {
     pub(crate) queues: Arc<Budget>,
     /// Requests that wait for capacity.
     pub(crate) waiting: AtomicU32,
+    /// Those who serve connections, and last the hub's own.
     pub(crate) workers: Vec<Dealer>,
+    /// Where clients' sockets ask for subscriptions.
+    pub(crate) hub: Asks,
     /// Tells ids of this process from those of others.
     pub(crate) process: u32,
     pub(crate) started: std::time::Instant,
@@ -63,7 +67,7 @@ pub(crate) struct App {
 }
 
 impl App {
-    pub(crate) fn new(config: Configured, workers: Vec<Dealer>) -> App {
+    pub(crate) fn new(config: Configured, workers: Vec<Dealer>, hub: Asks) -> App {
         let Configured { settings, fleet, gates, memory, callers, limits, valkey } = config;
         let selection = select::Policy {
             selection: settings.selection,
@@ -84,6 +88,7 @@ impl App {
             queues: Budget::new(QUEUES),
             waiting: AtomicU32::new(0),
             workers,
+            hub,
             process: rand::random(),
             started: std::time::Instant::now(),
             readiness: Mutex::new(pages::readiness(&settings)),

@@ -3,6 +3,7 @@
 //! Nothing is retried here and nothing is marked: those who decide get a value.
 
 mod hold;
+mod over_line;
 mod rest;
 
 pub(crate) use rest::Rest;
@@ -94,7 +95,8 @@ pub(crate) async fn attempt(
 async fn exchange(request: &Request<'_>, endpoint: &Endpoint, ask: &Ask<'_>, under_way: UnderWay) -> Outcome {
     let worker = request.worker;
     let Some(target) = &endpoint.http else {
-        return Outcome::Unreachable("no HTTP URL".into());
+        // Rare: boxed, so that the usual attempt's future stays small.
+        return Box::pin(over_line::exchange(request, endpoint, ask, under_way)).await;
     };
     let sent = worker.pools.send(endpoint.number, target, ask.body.clone(), ask.codings).await;
     let (response, connection) = match sent {

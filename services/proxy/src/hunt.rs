@@ -169,6 +169,9 @@ impl<'a> Hunt<'a> {
     }
 
     fn choose(&mut self, cost: Cost) -> Choice {
+        if let Some(choice) = self.preferred(cost) {
+            return choice;
+        }
         let wish = self.wish(cost);
         let chain = self.request.chain;
         let metrics = &self.request.worker.metrics;
@@ -180,6 +183,17 @@ impl<'a> Hunt<'a> {
             }
             self.request.tell(What::Skipped { endpoint: endpoint.id.clone(), skip });
         })
+    }
+
+    /// The endpoint that told the client of the newest head, if it may be asked now and nobody was.
+    fn preferred(&self, cost: Cost) -> Option<Choice> {
+        let chain = self.request.chain;
+        let number = self.request.prefer.filter(|_| self.tried.is_empty() && self.only.is_none())?;
+        let (index, _) = (0u16..).zip(&chain.endpoints).find(|(_, endpoint)| endpoint.number == number)?;
+        let wish = Wish { only: Some(index), may_wait: false, ..self.wish(cost) };
+        let mut rng = self.request.worker.rng.borrow_mut();
+        let choice = select(chain, &wish, &mut *rng, |_, _| {});
+        matches!(choice, Choice::Take { .. }).then_some(choice)
     }
 
     fn wish(&self, cost: Cost) -> Wish<'_> {
@@ -268,6 +282,7 @@ impl<'a> Hunt<'a> {
             overflow: picked.overflow.is_some(),
             sent_at,
             took: begun.elapsed(),
+            protocol: endpoint.call_protocol(),
         };
         if record(request, &note, &ended, &outcome) {
             self.suspects.push((picked.index, sent_at));

@@ -2,7 +2,7 @@
 //! benchmarks.
 //!
 //! In reading order: the command line and the start; threads and sockets; one request from its head to its answer;
-//! the endpoints behind it; what operators see.
+//! the endpoints behind it; subscriptions and the providers' sockets behind them; what operators see.
 
 mod cli;
 mod start;
@@ -32,6 +32,9 @@ mod socket;
 mod checker;
 mod flags;
 mod reload;
+
+mod hub;
+mod line;
 
 mod metrics;
 mod operator;

@@ -42,6 +42,25 @@ pub(crate) struct ChainCounts {
 }
 
 impl ChainCounts {
+    pub(crate) fn new(name: Arc<str>) -> ChainCounts {
+        ChainCounts {
+            name,
+            codes: RefCell::default(),
+            took: Durations::default(),
+            retries: RefCell::default(),
+            refused: RefCell::default(),
+            saturated: Count::default(),
+            sockets: Cell::new(0),
+            closes: RefCell::default(),
+        }
+    }
+
+    /// A request was answered with `code`.
+    pub(crate) fn answered(&self, code: u16, took: std::time::Duration) {
+        self.took.record(took);
+        self.codes.borrow_mut().entry(code).or_default().add(1);
+    }
+
     pub(crate) fn socket_opened(&self) {
         self.sockets.set(self.sockets.get() + 1);
     }
@@ -60,7 +79,8 @@ impl ChainCounts {
 pub(crate) struct EndpointCounts {
     chain: Arc<str>,
     endpoint: Arc<str>,
-    pub(crate) attempts: [Count; Verdict::ALL.len()],
+    /// Over HTTP and over WebSockets.
+    pub(crate) attempts: [[Count; Verdict::ALL.len()]; 2],
     pub(crate) took: Durations,
     pub(crate) skipped: Count,
     pub(crate) decreases: Count,
@@ -69,16 +89,7 @@ pub(crate) struct EndpointCounts {
 
 impl Metrics {
     pub(crate) fn chain(&self, chain: &Chain) -> Rc<ChainCounts> {
-        slot(&self.chains, chain.number, || ChainCounts {
-            name: Arc::clone(&chain.name),
-            codes: RefCell::default(),
-            took: Durations::default(),
-            retries: RefCell::default(),
-            refused: RefCell::default(),
-            saturated: Count::default(),
-            sockets: Cell::new(0),
-            closes: RefCell::default(),
-        })
+        slot(&self.chains, chain.number, || ChainCounts::new(Arc::clone(&chain.name)))
     }
 
     pub(crate) fn endpoint(&self, chain: &Chain, endpoint: &Endpoint) -> Rc<EndpointCounts> {
@@ -95,9 +106,7 @@ impl Metrics {
 
     /// A request on a chain was answered with `code`.
     pub(crate) fn answered(&self, chain: &Chain, code: u16, took: std::time::Duration) {
-        let counts = self.chain(chain);
-        counts.took.record(took);
-        counts.codes.borrow_mut().entry(code).or_default().add(1);
+        self.chain(chain).answered(code, took);
     }
 
     pub(crate) fn retry(&self, chain: &Chain, reason: &'static str) {

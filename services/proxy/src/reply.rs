@@ -47,6 +47,10 @@ pub(crate) enum Problem {
         after_s: u64,
     },
     FilterNotFound,
+    /// The client's socket has as many subscriptions as it may.
+    TooManySubscriptions {
+        most: usize,
+    },
     /// A bug of ours.
     Internal,
 }
@@ -71,7 +75,7 @@ impl Problem {
             Problem::BodyTooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
             Problem::SlowBody => StatusCode::REQUEST_TIMEOUT,
             Problem::BrokenBody | Problem::Malformed(_) => StatusCode::BAD_REQUEST,
-            Problem::Saturated { .. } => StatusCode::TOO_MANY_REQUESTS,
+            Problem::Saturated { .. } | Problem::TooManySubscriptions { .. } => StatusCode::TOO_MANY_REQUESTS,
             Problem::NoLiveEndpoint | Problem::Overloaded { .. } => StatusCode::SERVICE_UNAVAILABLE,
             Problem::AllAttemptsFailed => StatusCode::BAD_GATEWAY,
             Problem::Deadline => StatusCode::GATEWAY_TIMEOUT,
@@ -104,6 +108,7 @@ impl Problem {
             Problem::Deadline => "deadline",
             Problem::Overloaded { .. } => "overloaded",
             Problem::FilterNotFound => "filter_not_found",
+            Problem::TooManySubscriptions { .. } => "too_many_subscriptions",
             Problem::Internal => "internal",
         }
     }
@@ -118,7 +123,9 @@ impl Problem {
             | Problem::BrokenBody
             | Problem::CostExceedsLimit { .. } => jsonrpc::INVALID_REQUEST,
             Problem::Malformed(malformed) => malformed.code(),
-            Problem::Saturated { .. } | Problem::ClientLimit(_) => jsonrpc::LIMITED,
+            Problem::Saturated { .. } | Problem::ClientLimit(_) | Problem::TooManySubscriptions { .. } => {
+                jsonrpc::LIMITED
+            }
             Problem::FilterNotFound => -32000,
             Problem::NoLiveEndpoint
             | Problem::AllAttemptsFailed
@@ -148,6 +155,9 @@ impl Problem {
             Problem::Deadline => "no endpoint answered in time".into(),
             Problem::Overloaded { .. } => "this proxy is at its own limit".into(),
             Problem::FilterNotFound => "filter not found".into(),
+            Problem::TooManySubscriptions { most } => {
+                format!("this socket has {most} subscriptions, which is the most")
+            }
             Problem::Internal => "internal error".into(),
         }
     }
@@ -186,6 +196,7 @@ impl Problem {
             | Problem::AllAttemptsFailed
             | Problem::Deadline
             | Problem::FilterNotFound
+            | Problem::TooManySubscriptions { .. }
             | Problem::Internal => None,
         }
     }

@@ -19,6 +19,8 @@ pub(crate) struct Request<'a> {
     pub(crate) codings: Codings,
     /// The client asked for archive nodes.
     pub(crate) archive: bool,
+    /// The number of the endpoint that is asked first if it may be: it told this client of the newest head.
+    pub(crate) prefer: Option<u32>,
     pub(crate) story: RefCell<Record>,
     /// What its caller was charged, if anything.
     pub(crate) toll: Option<Toll>,

@@ -7,7 +7,7 @@ pub(crate) mod filter;
 mod methods;
 
 pub(crate) use block::{BlockWanted, block_wanted, log_range};
-pub(crate) use methods::is_known;
+pub(crate) use methods::{SubscriptionUse, is_known, subscription_use};
 
 use jsonrpc::Call;
 

@@ -63,12 +63,14 @@ pub(crate) async fn serve_message(
     id: RequestId,
     archive: bool,
     caller: Option<&Caller>,
+    prefer: Option<u32>,
     body: &Bytes,
 ) -> Response<Body> {
     let mut visit = Visit::begin(worker, chain, id);
     let response = match intake::hold(worker, body.len(), visit.deadline()).await {
         Ok(_held) => {
-            let request = visit.new_request(id, Codings::IDENTITY, archive);
+            let mut request = visit.new_request(id, Codings::IDENTITY, archive);
+            request.prefer = prefer;
             // The socket itself holds a slot.
             visit.enveloped(request, caller, Hold::Nothing, body, id).await
         }
@@ -133,6 +135,7 @@ impl<'a> Visit<'a> {
             deadline: self.deadline(),
             codings,
             archive,
+            prefer: None,
             story: RefCell::new(self.story.take().unwrap_or_else(|| Record::empty(id))),
             toll: None,
         }
@@ -323,7 +326,7 @@ fn no_content() -> Response<Body> {
 }
 
 /// The upstream's status and bytes, untouched, with content headers only.
-fn pass_on(answer: Box<Answer>) -> Response<Body> {
+pub(crate) fn pass_on(answer: Box<Answer>) -> Response<Body> {
     let answer = *answer;
     let mut response = Response::new(Body::empty());
     *response.status_mut() = answer.status;

@@ -205,8 +205,7 @@ fn fits(chain: &Chain, index: u16, wish: &Wish<'_>) -> bool {
     let has_block = wish.block.is_none_or(|wanted| block == 0 || block >= wanted);
     let lag = chain.head.get().saturating_sub(block);
     let behind = wish.policy.max_lag > 0 && block > 0 && lag > wish.policy.max_lag;
-    endpoint.http.is_some()
-        && wish.only.is_none_or(|only| only == index)
+    wish.only.is_none_or(|only| only == index)
         && (endpoint.archive || !wish.archive)
         && has_block
         && wish.range.is_none_or(|range| endpoint.max_block_range.is_none_or(|most| range <= most))

@@ -8,6 +8,7 @@ mod handshake;
 mod outbox;
 mod registry;
 mod session;
+mod subscribe;
 
 pub(crate) use handshake::{BadUpgrade, is_upgrade};
 pub(crate) use registry::Sockets;

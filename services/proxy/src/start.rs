@@ -106,15 +106,9 @@ fn limits(settings: &Settings, valkey: Option<&Valkey>) -> ClientLimits {
 
 /// Settings of features that are not there yet are said aloud: silence would look like success.
 fn not_served_yet(fleet: &FleetConfig) {
-    let given = [
-        (
-            fleet.endpoints().any(|(_, endpoint)| endpoint.learning.mode == LearningMode::Steady),
-            "capacity_learning.mode: steady is not there yet, ceilings are learned by aimd",
-        ),
-        (
-            fleet.endpoints().any(|(_, endpoint)| endpoint.disabled.is_none() && endpoint.http_url.is_none()),
-            "endpoints without http_url get no calls yet",
-        ),
-    ];
+    let given = [(
+        fleet.endpoints().any(|(_, endpoint)| endpoint.learning.mode == LearningMode::Steady),
+        "capacity_learning.mode: steady is not there yet, ceilings are learned by aimd",
+    )];
     given.iter().filter(|(given, _)| *given).for_each(|(_, what)| tracing::warn!("{what}"));
 }

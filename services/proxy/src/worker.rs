@@ -4,6 +4,8 @@
 use crate::app::App;
 use crate::fleet::Fleet;
 use crate::front::Front;
+use crate::hub::Delivery;
+use crate::line::Lines;
 use crate::metrics::Metrics;
 use crate::socket::Sockets;
 use crate::upstream::LocalExecutor;
@@ -21,7 +23,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 use tokio::net::TcpStream;
-use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::sync::mpsc::{Receiver, UnboundedReceiver};
 use tokio::sync::{oneshot, watch};
 
 /// How long a client may take for a request's head; a kept-alive connection may idle as long.
@@ -67,6 +69,9 @@ impl std::ops::Deref for View {
 pub(crate) struct Worker {
     pub(crate) app: Arc<App>,
     pub(crate) pools: Pools,
+    /// To endpoints that have only a WebSocket.
+    pub(crate) lines: Lines,
+    connector: Connector,
     pub(crate) metrics: Metrics,
     pub(crate) rng: RefCell<SmallRng>,
     pub(crate) stories: RefCell<Ring>,
@@ -82,9 +87,12 @@ pub(crate) struct Worker {
 impl Worker {
     pub(crate) fn new(app: Arc<App>, index: u16, connector: Connector, router: axum::Router) -> Rc<Worker> {
         let fleet = RefCell::new(Rc::new(View(app.fleet.load_full())));
+        let (ping, patience) = (app.settings.ws_ping_interval, app.settings.proxy_timeout_per_try);
         Rc::new(Worker {
             app,
-            pools: Pools::new(connector),
+            pools: Pools::new(connector.clone()),
+            lines: Lines::new(connector.clone(), ping, patience),
+            connector,
             metrics: Metrics::default(),
             rng: RefCell::new(SmallRng::from_os_rng()),
             stories: RefCell::default(),
@@ -106,6 +114,14 @@ impl Worker {
         Rc::clone(&known)
     }
 
+    pub(crate) fn connector(&self) -> &Connector {
+        &self.connector
+    }
+
+    pub(crate) fn index(&self) -> u16 {
+        self.index
+    }
+
     /// The next request's number.
     pub(crate) fn next_id(&self) -> RequestId {
         self.requests.set(self.requests.get() + 1);
@@ -116,6 +132,7 @@ impl Worker {
     pub(crate) async fn run(
         self: Rc<Worker>,
         mut orders: UnboundedReceiver<Order>,
+        mut deliveries: Receiver<Delivery>,
         phase: watch::Receiver<Phase>,
     ) {
         let mut fold = tokio::time::interval(FOLD);
@@ -127,6 +144,7 @@ impl Worker {
                     Some(Order::Stop) | None => break,
                     Some(order) => self.carry_out(order, &phase),
                 },
+                Some(delivery) = deliveries.recv() => self.sockets.deliver(&self, &delivery),
                 () = &mut draining, if serving => {
                     serving = false;
                     self.sockets.leave();
@@ -168,6 +186,7 @@ impl Worker {
         let kept: std::collections::HashSet<u32> =
             fleet.endpoints().map(|(_, endpoint)| endpoint.number).collect();
         self.pools.tidy(Instant::now(), |number| kept.contains(&number));
+        self.lines.tidy(Instant::now(), |number| kept.contains(&number));
     }
 
     async fn serve(self: Rc<Worker>, stream: TcpStream, phase: watch::Receiver<Phase>) {

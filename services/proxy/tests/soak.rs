@@ -6,11 +6,11 @@ mod harness;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures_util::{StreamExt, stream};
-use harness::World;
-use serde_json::json;
+use harness::{Socket, World};
+use serde_json::{Value, json};
 use simulator::{Answer, Behaviour, Coding, ItemFault, Limit, Refusal, RpcError};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -222,4 +222,78 @@ async fn memory_does_not_grow_with_requests() {
     world.client.volley(0..more).await;
     let grown = world.proxy.memory().saturating_sub(before);
     assert!(grown <= 4 << 20, "grew by {grown} bytes over {more} requests");
+}
+
+/// Sockets of clients, each subscribed to the heads.
+async fn followers(address: SocketAddr, count: usize) -> Vec<(Socket, Value)> {
+    let follower = || async move {
+        let mut socket = Socket::open(address).await;
+        let ask = json!({"jsonrpc": "2.0", "id": 1, "method": "eth_subscribe", "params": ["newHeads"]});
+        let id = socket.ask(ask).await["result"].clone();
+        assert!(id.is_string(), "{id}");
+        (socket, id)
+    };
+    stream::iter(0..count).map(|_| follower()).buffer_unordered(64).collect().await
+}
+
+/// Waits until each of them was told of the block at this height, and of nothing else.
+async fn all_hear(clients: &mut [(Socket, Value)], number: u64, hash: &str) {
+    for (socket, id) in clients {
+        let told = socket.hear().await;
+        let head = &told["params"]["result"];
+        assert_eq!((&told["params"]["subscription"], &head["hash"]), (&*id, &json!(hash)), "at {number}");
+    }
+}
+
+fn two_with_sockets(world: harness::Builder) -> harness::Builder {
+    let fields = || json!({"ws_url": "own"});
+    world.node("a", |script| script, fields()).node("b", |script| script, fields())
+}
+
+/// Kills: a client that is closed with its provider, and any head that is lost, told twice or out of order while all of
+/// them move to another one.
+#[tokio::test]
+async fn sockets_outlive_their_provider() {
+    let count = if soaking() { 1_000 } else { 100 };
+    rlimit::increase_nofile_limit(u64::MAX).expect("descriptors");
+    let world = two_with_sockets(World::build_unwatched()).start().await;
+    let mut clients = followers(world.proxy.address, count).await;
+    let upstream = world["a"].subscriptions() + world["b"].subscriptions();
+    assert_eq!(upstream, 1, "one upstream subscription for {count} clients");
+    for round in 0..6 {
+        let serving = if world["a"].subscriptions() > 0 { "a" } else { "b" };
+        if round % 2 == 0 {
+            world[serving].reset_sockets();
+        } else {
+            world[serving].set(Behaviour::RefuseConnections).await.expect("behaves");
+        }
+        let killed = Instant::now();
+        for _ in 0..3 {
+            let head = world.chain.advance();
+            all_hear(&mut clients, head, &world.chain.hash(head)).await;
+        }
+        eprintln!("{count} sockets: three heads within {:?} of the loss", killed.elapsed());
+        world[serving].set(Behaviour::Healthy).await.expect("behaves");
+    }
+}
+
+/// Kills: buffers that are as large for idle sockets as for busy ones.
+#[tokio::test]
+async fn a_subscribed_socket_takes_little_memory() {
+    let count = if soaking() { 8_000 } else { 1_000 };
+    rlimit::increase_nofile_limit(u64::MAX).expect("descriptors");
+    let world = two_with_sockets(World::build()).start().await;
+    // What the first few bring along is nobody's own.
+    let mut clients = followers(world.proxy.address, 50).await;
+    let before = world.proxy.memory();
+    clients.extend(followers(world.proxy.address, count).await);
+    for _ in 0..3 {
+        let head = world.chain.advance();
+        let told = Instant::now();
+        all_hear(&mut clients, head, &world.chain.hash(head)).await;
+        eprintln!("a head at {} clients after {:?}", clients.len(), told.elapsed());
+    }
+    let each = world.proxy.memory().saturating_sub(before) / count as u64;
+    eprintln!("{each} bytes resident for each of {count} sockets");
+    assert!(each <= 20 << 10, "{each} bytes for each of {count} sockets");
 }

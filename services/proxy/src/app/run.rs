@@ -3,19 +3,24 @@
 
 use super::{App, Configured};
 use crate::flags::Provider;
+use crate::hub::{self, Ask, Asks, Delivery};
 use crate::net::{Dealer, deal};
 use crate::upstream::Connector;
 use crate::worker::{Order, Phase, Worker};
 use crate::{checker, flags, metrics, operator, pages, reload};
 use anyhow::Context;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 use telemetry::operator::listen;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::sync::mpsc::{Receiver, UnboundedReceiver, channel, unbounded_channel};
 use tokio::task::LocalSet;
+
+/// What the hub may have for a worker at a time; then it waits, and reads nothing from providers.
+const DELIVERIES: usize = 256;
 
 /// Where the process listens.
 pub(crate) struct Bound {
@@ -53,15 +58,12 @@ pub(crate) fn run(
     registry: telemetry::registry::Registry,
 ) -> anyhow::Result<()> {
     let threads = configured.settings.worker_threads.unwrap_or_else(processors);
-    let (dealers, orders): (Vec<Dealer>, Vec<UnboundedReceiver<Order>>) = (0..threads)
-        .map(|_| {
-            let (orders, received) = unbounded_channel();
-            (Dealer { orders, connections: Arc::new(AtomicUsize::new(0)) }, received)
-        })
-        .unzip();
-    let app = Arc::new(App::new(configured, dealers));
+    // One more than serve connections: the hub's.
+    let (dealers, inboxes): (Vec<Dealer>, Vec<Inbox>) = (0..=threads).map(|_| desk()).unzip();
+    let (hub, asks) = unbounded_channel();
+    let app = Arc::new(App::new(configured, dealers, Asks::new(hub)));
     let connector = Connector::new();
-    let workers = spawn_workers(&app, orders, &connector)?;
+    let workers = spawn_workers(&app, inboxes, asks, &connector)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let local = LocalSet::new();
     let ended = local.block_on(&runtime, control(Arc::clone(&app), flags, bound, connector, env, registry));
@@ -85,23 +87,45 @@ fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }
 
+/// What comes to a worker.
+struct Inbox {
+    orders: UnboundedReceiver<Order>,
+    deliveries: Receiver<Delivery>,
+}
+
+fn desk() -> (Dealer, Inbox) {
+    let (orders, ordered) = unbounded_channel();
+    let (deliveries, delivered) = channel(DELIVERIES);
+    let dealer = Dealer { orders, deliveries, connections: Arc::new(AtomicUsize::new(0)) };
+    (dealer, Inbox { orders: ordered, deliveries: delivered })
+}
+
+/// The last worker is the hub's: it has no clients, but makes calls as the others do.
 fn spawn_workers(
     app: &Arc<App>,
-    orders: Vec<UnboundedReceiver<Order>>,
+    inboxes: Vec<Inbox>,
+    asks: UnboundedReceiver<Ask>,
     connector: &Connector,
 ) -> anyhow::Result<Vec<std::thread::JoinHandle<()>>> {
-    let spawn = |(index, orders): (u16, UnboundedReceiver<Order>)| {
+    let (last, mut asks) = (inboxes.len() - 1, Some(asks));
+    let spawn = |(index, inbox): (u16, Inbox)| {
         let (app, connector) = (Arc::clone(app), connector.clone());
+        let asks = if usize::from(index) == last { asks.take() } else { None };
+        let name = if asks.is_some() { "hub".to_owned() } else { format!("worker-{index}") };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let work = move || {
             let phases = app.phases();
             let router = pages::router(&app);
             let worker = Worker::new(app, index, connector, router);
-            LocalSet::new().block_on(&runtime, worker.run(orders, phases));
+            let local = LocalSet::new();
+            if let Some(asks) = asks {
+                local.spawn_local(hub::run(Rc::clone(&worker), asks));
+            }
+            local.block_on(&runtime, worker.run(inbox.orders, inbox.deliveries, phases));
         };
-        Ok(std::thread::Builder::new().name(format!("worker-{index}")).spawn(work)?)
+        Ok(std::thread::Builder::new().name(name).spawn(work)?)
     };
-    (0u16..).zip(orders).map(spawn).collect()
+    (0u16..).zip(inboxes).map(spawn).collect()
 }
 
 /// Everything that is not a client's request.
@@ -120,7 +144,7 @@ async fn control(
     let sharing = tokio::task::spawn_local(share(Arc::clone(&app)));
     // Caps that are in force come before the first client.
     let mut flags = flags::follow(Arc::clone(&app), flags.open(&app, &connector)?).await;
-    let acceptor = Acceptor::start(bound.clients, app.workers.clone())?;
+    let acceptor = Acceptor::start(bound.clients, app.workers[..app.workers.len() - 1].to_vec())?;
     if let Some(listener) = bound.operators {
         let listener = TcpListener::from_std(listener)?;
         let routes = operator::routes(Arc::clone(&app), registry.clone());

@@ -55,10 +55,12 @@ fn fold_endpoint(counts: &EndpointCounts) {
             Label::new("endpoint", Arc::clone(&counts.endpoint)),
         ]
     };
-    for (verdict, count) in Verdict::ALL.into_iter().zip(&counts.attempts) {
-        add(count, ATTEMPTS, || {
-            [who(), vec![label("protocol", "http"), label("verdict", verdict.as_str())]].concat()
-        });
+    for (protocol, attempts) in ["http", "ws"].into_iter().zip(&counts.attempts) {
+        for (verdict, count) in Verdict::ALL.into_iter().zip(attempts) {
+            add(count, ATTEMPTS, || {
+                [who(), vec![label("protocol", protocol), label("verdict", verdict.as_str())]].concat()
+            });
+        }
     }
     for (kind, count) in ["burst", "quota"].into_iter().zip(&counts.hits) {
         add(count, HITS, || [who(), vec![label("kind", kind)]].concat());

@@ -1,11 +1,12 @@
 //! Accepts connections and deals each to the worker with the fewest. Kernel port sharing would leave workers idle.
 
+use crate::hub::Delivery;
 use crate::worker::Order;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 use tokio::net::TcpListener;
-use tokio::sync::mpsc::UnboundedSender;
+use tokio::sync::mpsc::{Sender, UnboundedSender};
 
 /// Pause after the system refused to accept: file descriptors come back when connections end.
 const BREATHER: Duration = Duration::from_millis(50);
@@ -14,6 +15,8 @@ const BREATHER: Duration = Duration::from_millis(50);
 #[derive(Clone)]
 pub(crate) struct Dealer {
     pub(crate) orders: UnboundedSender<Order>,
+    /// What the hub has for the worker's clients.
+    pub(crate) deliveries: Sender<Delivery>,
     pub(crate) connections: Arc<AtomicUsize>,
 }
 

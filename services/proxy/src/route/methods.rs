@@ -132,6 +132,25 @@ pub(super) fn filter_use(method: &str) -> FilterUse {
     }
 }
 
+/// What a method does with subscriptions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SubscriptionUse {
+    Makes,
+    Ends,
+}
+
+/// `eth_subscribe`, `slotSubscribe`, `starknet_subscribeNewHeads` and their opposites.
+pub(crate) fn subscription_use(method: &str) -> Option<SubscriptionUse> {
+    let name = method.split_once('_').map_or(method, |(_, name)| name);
+    if name.starts_with("unsubscribe") || name.ends_with("Unsubscribe") {
+        Some(SubscriptionUse::Ends)
+    } else if name.starts_with("subscribe") || name.ends_with("Subscribe") {
+        Some(SubscriptionUse::Makes)
+    } else {
+        None
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -164,6 +183,25 @@ mod tests {
             ("", Once),
         ] {
             assert_eq!(safety(method), expected, "{method}");
+        }
+    }
+
+    #[test]
+    fn subscriptions_are_known_by_their_names() {
+        use SubscriptionUse::{Ends, Makes};
+        for (method, expected) in [
+            ("eth_subscribe", Some(Makes)),
+            ("eth_unsubscribe", Some(Ends)),
+            ("parity_subscribe", Some(Makes)),
+            ("accountSubscribe", Some(Makes)),
+            ("accountUnsubscribe", Some(Ends)),
+            ("starknet_subscribeNewHeads", Some(Makes)),
+            ("chain_unsubscribeNewHeads", Some(Ends)),
+            ("eth_call", None),
+            ("eth_getSubscriptions", None),
+            ("", None),
+        ] {
+            assert_eq!(subscription_use(method), expected, "{method}");
         }
     }
 

@@ -51,6 +51,10 @@ impl Seat {
         self.counts.socket_opened();
     }
 
+    pub(super) fn counts(&self) -> &Rc<ChainCounts> {
+        &self.counts
+    }
+
     pub(super) fn closed(&self, why: Why) {
         self.counts.socket_closed(why.as_str());
     }

@@ -11,6 +11,7 @@ use futures_util::FutureExt;
 use http::{Response, StatusCode};
 use http_body_util::BodyExt;
 use jsonrpc::Envelope;
+use ledger::Cost;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
@@ -33,10 +34,10 @@ pub(super) struct Caller {
 
 impl Caller {
     /// The answer to `body`; none to notifications.
-    pub(super) async fn answer(self, body: Bytes) -> Option<Utf8Bytes> {
+    pub(super) async fn answer(self, body: Bytes, prefer: Option<u32>) -> Option<Utf8Bytes> {
         let id = self.worker.next_id();
         // A bug in one call must not end the other calls of its worker.
-        match AssertUnwindSafe(self.serve(id, &body)).catch_unwind().await {
+        match AssertUnwindSafe(self.serve(id, prefer, &body)).catch_unwind().await {
             Ok(answer) => answer,
             Err(_) => {
                 tracing::error!(%id, "a call on a WebSocket panicked");
@@ -57,7 +58,23 @@ impl Caller {
         client.again(&self.worker.app, chain, crate::clock::unix_ms())
     }
 
-    async fn serve(&self, id: RequestId, body: &Bytes) -> Option<Utf8Bytes> {
+    /// Whether who opened the socket may make this call now, which is charged to its limits as any other.
+    pub(super) async fn may_subscribe(&self, method: &str) -> Result<(), Problem> {
+        let fleet = self.worker.fleet();
+        let chain = fleet.chain(&self.chain).ok_or(Problem::UnknownChain)?;
+        let outcome = match self.client_now(chain) {
+            Ok(Some(client)) if !client.may_call(method) => Err(Problem::Forbidden),
+            Ok(Some(client)) => {
+                let cost = Cost { requests: 1, units: chain.tables.costs.cost(method) };
+                client.charge(cost, false).await.map(drop)
+            }
+            Ok(None) => Ok(()),
+            Err(problem) => Err(problem),
+        };
+        outcome.inspect_err(|problem| self.worker.metrics.refused(chain, problem.reason()))
+    }
+
+    async fn serve(&self, id: RequestId, prefer: Option<u32>, body: &Bytes) -> Option<Utf8Bytes> {
         let fleet = self.worker.fleet();
         let Some(chain) = fleet.chain(&self.chain) else {
             return Some(error(&Problem::UnknownChain, body, id));
@@ -69,7 +86,8 @@ impl Caller {
                 return Some(error(&problem, body, id));
             }
         };
-        let response = rpc::serve_message(&self.worker, chain, id, self.archive, client.as_ref(), body).await;
+        let response =
+            rpc::serve_message(&self.worker, chain, id, self.archive, client.as_ref(), prefer, body).await;
         if response.status() == StatusCode::NO_CONTENT {
             return None;
         }
@@ -89,17 +107,17 @@ async fn text_of(response: Response<Body>, asked: &[u8]) -> Option<Utf8Bytes> {
     if answer.trim_ascii_start().starts_with(b"[") {
         return Utf8Bytes::try_from(answer).ok();
     }
-    with_own_id(answer, asked)
+    with_own_id(answer, id_of(asked))
 }
 
 /// A client on a socket finds its call by the id alone: what came without it, or with another, gets it.
-fn with_own_id(answer: Bytes, asked: &[u8]) -> Option<Utf8Bytes> {
+pub(super) fn with_own_id(answer: Bytes, own: Option<&[u8]>) -> Option<Utf8Bytes> {
     let members: BTreeMap<String, &RawValue> = serde_json::from_slice(&answer).ok()?;
     if !members.contains_key("result") && !members.contains_key("error") {
         return None;
     }
     let given = members.get("id").map(|id| id.get());
-    let fixed = match (given, id_of(asked)) {
+    let fixed = match (given, own) {
         (_, None) => None,
         (Some(id), Some(own)) if id.as_bytes() == own => None,
         (Some(id), Some(own)) => {
@@ -123,7 +141,7 @@ fn id_of(body: &[u8]) -> Option<&[u8]> {
     }
 }
 
-fn error(problem: &Problem, body: &[u8], id: RequestId) -> Utf8Bytes {
+pub(super) fn error(problem: &Problem, body: &[u8], id: RequestId) -> Utf8Bytes {
     let mut text = Vec::with_capacity(256);
     problem.write(id_of(body), id, crate::clock::unix_ms(), &mut text);
     String::from_utf8(text).unwrap_or_default().into()
@@ -134,8 +152,7 @@ mod tests {
     use super::*;
 
     fn fixed(answer: &'static str) -> Option<String> {
-        let asked = br#"{"jsonrpc":"2.0","id":1.0,"method":"m"}"#;
-        with_own_id(Bytes::from_static(answer.as_bytes()), asked).map(|text| text.as_str().to_owned())
+        with_own_id(Bytes::from_static(answer.as_bytes()), Some(b"1.0")).map(|text| text.as_str().to_owned())
     }
 
     #[test]

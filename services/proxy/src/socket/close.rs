@@ -1,6 +1,7 @@
 //! Why a client's socket ends, and the code and words it is closed with. 1005, 1006 and 1015 are for those who saw no
 //! code; they are never sent.
 
+use subscriptions::Reason;
 use tokio_tungstenite::tungstenite::Utf8Bytes;
 use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
@@ -26,6 +27,8 @@ pub(crate) enum Why {
     Unwelcome,
     /// This process is about to go.
     Shutdown,
+    /// A subscription was lost with its provider.
+    Lost(Reason),
 }
 
 impl Why {
@@ -41,6 +44,7 @@ impl Why {
             Why::NotText => "not_text",
             Why::Unwelcome => "unwelcome",
             Why::Shutdown => "shutdown",
+            Why::Lost(_) => "subscription_lost",
         }
     }
 
@@ -55,6 +59,9 @@ impl Why {
             Why::NotText => (CloseCode::Invalid, "a text message must be UTF-8"),
             Why::Unwelcome => (CloseCode::Policy, "the key is not valid any more"),
             Why::Shutdown => (CloseCode::Away, "this proxy is shutting down"),
+            Why::Lost(reason) => {
+                return Some(CloseFrame { code: CloseCode::Restart, reason: reason.to_string().into() });
+            }
         };
         Some(CloseFrame { code, reason: Utf8Bytes::from_static(reason) })
     }
@@ -74,6 +81,7 @@ mod tests {
             (Why::NotText, 1007),
             (Why::Unwelcome, 1008),
             (Why::Shutdown, 1001),
+            (Why::Lost(Reason::NothingWorked), 1012),
         ] {
             let frame = why.frame().expect("ours to close");
             assert_eq!(u16::from(frame.code), code, "{why:?}");

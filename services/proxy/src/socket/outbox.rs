@@ -54,6 +54,17 @@ impl Outbox {
         self.state.borrow().bytes < self.most
     }
 
+    /// Whether `more` would wait behind too much.
+    pub(super) fn is_full_for(&self, more: usize) -> bool {
+        let bytes = self.state.borrow().bytes;
+        bytes > 0 && bytes + more > self.most
+    }
+
+    /// Wakes the socket's task.
+    pub(super) fn stir(&self) {
+        self.state.borrow_mut().wake();
+    }
+
     pub(super) fn bytes(&self) -> usize {
         self.state.borrow().bytes
     }

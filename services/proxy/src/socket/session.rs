@@ -5,6 +5,9 @@ use super::admission::Seat;
 use super::calls::Caller;
 use super::close::Why;
 use super::outbox::Outbox;
+use super::registry::Peer;
+use super::subscribe::{hand_over, is_for_hub};
+use crate::hub::{Ask, client_number};
 use crate::worker::Worker;
 use bytes::Bytes;
 use futures_util::stream::FuturesUnordered;
@@ -62,7 +65,7 @@ impl Session {
         let Session { caller, mut seat } = self;
         let Some(stream) = stream(upgraded, caller.worker.app.settings.max_body_bytes).await else { return };
         seat.opened();
-        let mut socket = Socket::new(caller, stream);
+        let mut socket = Socket::new(caller, stream, &seat);
         let why = socket.run().await;
         seat.closed(why);
         tracing::debug!(chain = %socket.caller.chain, why = why.as_str(), "client's WebSocket ended");
@@ -86,7 +89,7 @@ async fn stream(upgraded: Upgraded, most: u64) -> Option<Stream> {
 struct Socket {
     caller: Caller,
     stream: Stream,
-    outbox: Rc<Outbox>,
+    peer: Rc<Peer>,
     number: u64,
     calls: FuturesUnordered<Answering>,
     interval: Duration,
@@ -110,14 +113,15 @@ enum Event {
 }
 
 impl Socket {
-    fn new(caller: Caller, stream: Stream) -> Socket {
+    fn new(caller: Caller, stream: Stream, seat: &Seat) -> Socket {
         let app = &caller.worker.app;
         let interval = app.settings.ws_ping_interval;
-        let outbox = Rc::new(Outbox::new(app.queues.open(), app.settings.ws_queue_bytes));
+        let outbox = Outbox::new(app.queues.open(), app.settings.ws_queue_bytes);
+        let peer = Rc::new(Peer::new(outbox, &caller.chain, seat.counts()));
         Socket {
-            number: caller.worker.sockets.add(&outbox),
+            number: caller.worker.sockets.add(&peer),
             stream,
-            outbox,
+            peer,
             calls: FuturesUnordered::new(),
             interval,
             tick: Box::pin(sleep(interval)),
@@ -141,19 +145,19 @@ impl Socket {
     }
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Event> {
-        self.outbox.wakes(cx.waker());
+        self.peer.outbox.wakes(cx.waker());
         if let Poll::Ready(Err(_)) = self.poll_write(cx) {
             return Poll::Ready(Event::Unwritable);
         }
-        let closing = self.outbox.closing();
+        let closing = self.peer.outbox.closing();
         if let Some(why) = closing.filter(|why| *why != Why::Shutdown) {
             return Poll::Ready(Event::Close(why));
         }
-        if self.outbox.has_room() {
+        if self.peer.outbox.has_room() {
             if let Poll::Ready(Some(answer)) = self.calls.poll_next_unpin(cx) {
                 return Poll::Ready(Event::Answered(answer));
             }
-            if self.calls.len() < IN_FLIGHT && !self.read_out {
+            if self.in_flight() < IN_FLIGHT && !self.read_out {
                 match self.stream.poll_next_unpin(cx) {
                     Poll::Ready(heard) => return Poll::Ready(Event::Heard(heard)),
                     Poll::Pending => self.read_out = closing.is_some(),
@@ -161,17 +165,21 @@ impl Socket {
             }
         }
         // What was asked before the process was told to go is answered still.
-        if self.read_out && self.calls.is_empty() && self.outbox.bytes() == 0 {
+        if self.read_out && self.in_flight() == 0 && self.peer.outbox.bytes() == 0 {
             return Poll::Ready(Event::Close(Why::Shutdown));
         }
         self.tick.as_mut().poll(cx).map(|()| Event::Tick)
+    }
+
+    fn in_flight(&self) -> usize {
+        self.calls.len() + self.peer.waiting()
     }
 
     /// Hands frames to the connection until it takes no more.
     fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Error>> {
         loop {
             ready!(self.stream.poll_ready_unpin(cx))?;
-            let Some(frame) = self.outbox.frame() else { return self.stream.poll_flush_unpin(cx) };
+            let Some(frame) = self.peer.outbox.frame() else { return self.stream.poll_flush_unpin(cx) };
             self.stream.start_send_unpin(frame)?;
             self.written += 1;
         }
@@ -185,7 +193,7 @@ impl Socket {
             Event::Heard(Some(Ok(message))) => self.hear(message),
             Event::Answered(answer) => {
                 if let Some(answer) = answer {
-                    self.caller.worker.sockets.answer(&self.outbox, &answer);
+                    self.caller.worker.sockets.answer(&self.peer.outbox, &answer);
                 }
                 None
             }
@@ -203,20 +211,24 @@ impl Socket {
             Message::Close(_) => return Some(Why::Client),
             Message::Ping(_) | Message::Pong(_) | Message::Frame(_) => return None,
         };
-        self.calls.push(Box::pin(self.caller.clone().answer(body)));
+        let caller = self.caller.clone();
+        self.calls.push(match is_for_hub(&body) {
+            true => Box::pin(hand_over(caller, self.number, Rc::clone(&self.peer), body)),
+            false => Box::pin(caller.answer(body, self.peer.newest.get())),
+        });
         None
     }
 
     /// Pings, and ends a socket that shows no life or takes nothing.
     fn tick(&mut self) -> Option<Why> {
-        if self.outbox.bytes() > 0 && self.written == self.written_before {
+        if self.peer.outbox.bytes() > 0 && self.written == self.written_before {
             return Some(Why::Slow);
         }
         if !self.caller.is_welcome() {
             return Some(Why::Unwelcome);
         }
         // While nothing is read, no pong can be seen.
-        let reads = self.outbox.has_room() && self.calls.len() < IN_FLIGHT;
+        let reads = self.peer.outbox.has_room() && self.in_flight() < IN_FLIGHT;
         let alive = std::mem::take(&mut self.heard) || !reads;
         if self.pinged && !alive {
             return Some(Why::Silent);
@@ -232,7 +244,8 @@ impl Socket {
     /// take the close with it.
     async fn farewell(mut self, why: Why) {
         self.calls.clear();
-        self.outbox.forget();
+        self.peer.outbox.close(why);
+        self.peer.outbox.forget();
         let close = why.frame();
         let ending = async {
             if let Some(frame) = close {
@@ -253,7 +266,12 @@ impl Socket {
 
 impl Drop for Socket {
     fn drop(&mut self) {
-        self.caller.worker.sockets.remove(self.number);
+        let Caller { worker, chain, .. } = &self.caller;
+        worker.sockets.remove(self.number);
+        if self.peer.has_asked() {
+            let client = client_number(worker.index(), self.number);
+            worker.app.hub.send(Ask::Gone { chain: Arc::clone(chain), client });
+        }
     }
 }
 

@@ -16,5 +16,6 @@ mod operators;
 mod programs;
 mod sockets;
 mod state;
+mod subscriptions;
 mod transactions;
 mod verdicts;

@@ -4,3 +4,4 @@ mod calls;
 mod ends;
 mod frames;
 mod handshake;
+mod only;

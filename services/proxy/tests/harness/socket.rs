@@ -7,6 +7,7 @@ use serde_json::Value;
 use tokio::net::TcpStream;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
+use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use tokio_tungstenite::tungstenite::{Error, Message};
 
 use super::client::Reply;
@@ -36,7 +37,9 @@ impl Socket {
         for (name, value) in headers {
             request.headers_mut().insert(*name, value.parse().expect("a value"));
         }
-        match soon(tokio_tungstenite::client_async(request, stream)).await {
+        // Tests open thousands.
+        let config = WebSocketConfig::default().read_buffer_size(4096);
+        match soon(tokio_tungstenite::client_async_with_config(request, stream, Some(config))).await {
             Ok((stream, answer)) => Ok(Socket { stream, headers: answer.into_parts().0.headers }),
             Err(Error::Http(refusal)) => {
                 let (head, body) = refusal.into_parts();

@@ -165,12 +165,13 @@ async fn ready(client: &Client, providers: &[(String, Provider)]) {
     }
 }
 
-/// An entry of the endpoints file.
+/// An entry of the endpoints file; "own" stands for the provider's address for WebSockets.
 pub(crate) fn entry(provider: &Provider, fields: &Value) -> Value {
     let mut entry =
         json!({"provider": "simulated", "role": "primary", "type": "full", "http_url": provider.url()});
     for (name, value) in fields.as_object().into_iter().flatten() {
-        entry[name] = value.clone();
+        let own = name == "ws_url" && value == "own";
+        entry[name] = if own { provider.ws_url().into() } else { value.clone() };
     }
     entry
 }
