@@ -78,8 +78,6 @@ await check("filters live on the node that made them", async () => {
   for (const filter of filters) assert.equal(await pair.send("eth_uninstallFilter", [filter]), true);
 });
 
-for (const provider of [single, batching]) provider.destroy();
-
 await check("subscriptions over a WebSocket", async () => {
   const socket = new WebSocketProvider(mainUrl.replace("http", "ws"), 31337, { staticNetwork: true });
   const blocks = [], logs = [], pending = [];
@@ -94,3 +92,5 @@ await check("subscriptions over a WebSocket", async () => {
   assert.deepEqual(blocks, blocks.map((_, index) => blocks[0] + index));
   await socket.destroy();
 });
+
+for (const provider of [single, batching]) provider.destroy();

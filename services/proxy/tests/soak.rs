@@ -6,10 +6,12 @@ mod harness;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use futures_util::{StreamExt, stream};
-use harness::{Socket, World};
+use harness::{Socket, World, call, right};
 use serde_json::{Value, json};
 use simulator::{Answer, Behaviour, Coding, ItemFault, Limit, Refusal, RpcError};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -296,4 +298,51 @@ async fn a_subscribed_socket_takes_little_memory() {
     let each = world.proxy.memory().saturating_sub(before) / count as u64;
     eprintln!("{each} bytes resident for each of {count} sockets");
     assert!(each <= 20 << 10, "{each} bytes for each of {count} sockets");
+}
+
+/// Waits until the provider was asked so often again.
+async fn served(world: &World, name: &str, calls: usize) {
+    let before = world[name].total();
+    let serving = async {
+        while world[name].total() < before + calls {
+            tokio::time::sleep(harness::GLANCE).await;
+        }
+    };
+    harness::soon(serving).await;
+}
+
+/// Kills: a call that reads and is lost because its provider, or the one after it, was restarted.
+#[tokio::test]
+async fn a_rolling_restart_loses_no_call() {
+    let (clients, rounds) = if soaking() { (50, 10) } else { (8, 2) };
+    let world = two_with_sockets(World::build_unwatched()).primary("c", Behaviour::Healthy).start().await;
+    let address = world.proxy.address;
+    let over = Arc::new(AtomicBool::new(false));
+    let asking: Vec<_> = (0..clients)
+        .map(|_| {
+            let over = Arc::clone(&over);
+            tokio::spawn(async move {
+                let mut socket = Socket::open(address).await;
+                let mut asked = 0;
+                while !over.load(Ordering::SeqCst) {
+                    assert_eq!(socket.ask(call(asked)).await, right(asked));
+                    asked += 1;
+                }
+                asked
+            })
+        })
+        .collect();
+    for _ in 0..rounds {
+        for name in ["a", "b", "c"] {
+            world[name].set(Behaviour::RefuseConnections).await.expect("behaves");
+            // It stays away until the others have served for a while, and serves itself before the next one goes.
+            served(&world, if name == "a" { "b" } else { "a" }, 50).await;
+            world[name].set(Behaviour::Healthy).await.expect("behaves");
+            served(&world, name, 10).await;
+        }
+    }
+    over.store(true, Ordering::SeqCst);
+    for client in asking {
+        assert!(client.await.expect("every answer was right") > 0);
+    }
 }

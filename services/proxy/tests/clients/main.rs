@@ -13,3 +13,4 @@ mod file;
 mod access;
 mod limits;
 mod secrets;
+mod sockets;
