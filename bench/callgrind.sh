@@ -70,6 +70,7 @@ say "profiles: callgrind_annotate bench/out/callgrind.headgate-proxy"
 case ${1:-} in
 --accept) say "$ratio" >$accepted ;;
 --check)
+    [[ -s $accepted ]] || die "there is no accepted figure to compare with: $0 --accept writes one"
     limit=$(($(<$accepted) * 110 / 100))
     ((ratio <= limit)) || die "more than 10 % above the accepted $(<$accepted) %: justify it and run $0 --accept, or win it back"
     ;;
