@@ -13,6 +13,8 @@ use ledger::{Cost, Unit};
 const LASTS_MS: u64 = 25;
 /// A first block is a hundredth of the smallest limit, but within these.
 const FIRST: (u64, u64) = (4, 16);
+/// A block is no larger than this part of the smallest limit.
+const MOST_PART: u64 = 50;
 /// More is asked for when less than this part of the last grant is left.
 const LOW_PART: u32 = 4;
 
@@ -221,7 +223,9 @@ impl Lease {
         let smallest = smallest.map(|(_, _, limit)| limit).min().unwrap_or(FIRST.1 * 100);
         let first = (smallest / 100).clamp(FIRST.0, FIRST.1);
         let passed = now.saturating_sub(self.paced).max(1);
-        let requests = (u64::from(self.spent.requests) * LASTS_MS / passed).max(first);
+        let requests = u64::from(self.spent.requests) * LASTS_MS / passed;
+        // A replica that dies takes no more than this with it.
+        let requests = requests.min(smallest / MOST_PART).max(first);
         // A request's units, on average; the first that asks is as good a guess as any.
         let known = if self.spent.requests > 0 { self.spent } else { self.need };
         let each = u64::from(known.units).div_ceil(u64::from(known.requests.max(1)));

@@ -92,6 +92,8 @@ fn severity(setting: &Setting, ruling: &Ruling) -> Severity {
         | Kind::Url(_)
         | Kind::Networks => false,
     };
+    // A slot that ends at once limits nothing.
+    let measured = measured && setting.name != "LIMITS_SLOT_TTL";
     let lenient = match ruling.layer == FLAG {
         true => measured && ruling.text.trim().parse::<i128>().is_ok() || setting.name == "LOG_LEVEL",
         false => measured || setting.origin == Origin::Kept,

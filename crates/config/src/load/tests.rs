@@ -104,6 +104,7 @@ fn what_no_predecessor_knew_must_be_right() {
         "valky",
         "unknown word \"valky\", did you mean \"valkey\"? (one of memory, valkey)",
     );
+    check("LIMITS_SLOT_TTL", "0", "below the least value, 1ms");
     check("TRUSTED_PROXIES", "10.0.0.0/99", "\"10.0.0.0/99\" is no address or network");
     check("HEADGATE_OFREP_URL", "flagd:8016", "must start with http:// or https://");
     check(

@@ -1,5 +1,6 @@
 //! What the store promises, with one process and with several on one real Valkey.
 
+mod limits;
 mod outages;
 mod records;
 mod replica;

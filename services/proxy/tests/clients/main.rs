@@ -8,9 +8,15 @@ mod harness;
 #[path = "../../../../crates/store/tests/shared/server.rs"]
 mod server;
 
+#[allow(dead_code, reason = "each test binary uses its part of it")]
+#[path = "../shared/twins.rs"]
+mod twins;
+
 mod file;
 
 mod access;
 mod limits;
 mod secrets;
 mod sockets;
+mod together;
+mod upgrades;

@@ -1,0 +1,252 @@
+//! Limits of clients, counted by several replicas on one real Valkey.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+use clients::{Limits, Tag};
+use ledger::Cost;
+use store::{Charge, ClientLimits, Denial, Lost, Subject, Valkey};
+use tokio::task::JoinHandle;
+
+use crate::replica::{now, target, until};
+use crate::server::Server;
+
+const ONE: Cost = Cost { requests: 1, units: 0 };
+
+/// One process's counting. Dropped, it has died without a word.
+struct Counter {
+    limits: Arc<ClientLimits>,
+    valkey: Arc<Valkey>,
+    tasks: Vec<JoinHandle<()>>,
+}
+
+impl Drop for Counter {
+    fn drop(&mut self) {
+        self.tasks.iter().for_each(JoinHandle::abort);
+    }
+}
+
+impl Counter {
+    async fn on(server: &Server, slot_life: Duration) -> Counter {
+        let mut settings = target(server.port, "headgate");
+        // The machine may be busy: what is shown here is not how fast it answers.
+        settings.timeout = Duration::from_secs(5);
+        let valkey = Arc::new(Valkey::new(&settings, now).expect("good settings"));
+        let lost = Lost { grace: Duration::from_secs(60), denies: false, slot_life };
+        let limits = Arc::new(ClientLimits::shared(now, &valkey, lost));
+        let (store, counting) = (Arc::clone(&valkey), Arc::clone(&limits));
+        let tasks = vec![
+            tokio::spawn(async move { store.run(&store::Memory::default(), || {}, |_| {}).await }),
+            tokio::spawn(async move { counting.run().await }),
+        ];
+        let counter = Counter { limits, valkey, tasks };
+        until("counted together", || !counter.limits.is_degraded()).await;
+        counter
+    }
+
+    fn subject(&self, pairs: &[(&str, u64)]) -> Arc<Subject> {
+        let mut limits = Limits::default();
+        pairs.iter().for_each(|(name, limit)| assert!(limits.set(name, *limit)));
+        self.limits.subject(&Tag::Client("a{:}".into()), &limits)
+    }
+
+    async fn charge(&self, subject: &Arc<Subject>) -> Result<Charge, Denial> {
+        self.limits.charge(subject, ONE, true).await
+    }
+
+    /// Charges until refused, at most `most`; how many.
+    async fn spend(&self, subject: &Arc<Subject>, most: u64) -> u64 {
+        for spent in 0..most {
+            if self.charge(subject).await.is_err() {
+                return spent;
+            }
+        }
+        most
+    }
+
+    fn trips(&self) -> u64 {
+        store::Op::ALL.into_iter().map(|op| self.valkey.counts(op).0).sum()
+    }
+}
+
+fn day() -> u64 {
+    now() / 86_400_000
+}
+
+/// 8 replicas, 1000 a second, far more wanted. An admission lies between two readings of the clock: one that lies in one
+/// second for certain counts for "at most", one that may lie in it for "at least". Kills: a limit per replica, tokens of a
+/// window spent in the next, tokens that are left where nobody wants them, and a round trip per request.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn eight_replicas_admit_a_thousand_in_every_full_second() {
+    let server = Server::start(&[]);
+    let (stop, asked) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+    let mut counters = Vec::new();
+    for _ in 0..8 {
+        counters.push(Arc::new(Counter::on(&server, Duration::from_secs(15)).await));
+    }
+    let trips_before: u64 = counters.iter().map(|counter| counter.trips()).sum();
+    let began = now();
+    let ask = |counter: &Arc<Counter>| {
+        let (counter, stop, asked) = (Arc::clone(counter), Arc::clone(&stop), Arc::clone(&asked));
+        tokio::spawn(async move {
+            let subject = counter.subject(&[("rps", 1_000), ("rpd", 100_000_000)]);
+            let mut admitted = Vec::new();
+            while !stop.load(Relaxed) {
+                let before = now();
+                match counter.charge(&subject).await {
+                    Ok(_) => admitted.push((before / 1000, now() / 1000)),
+                    // Others want the processor too.
+                    Err(_) => tokio::time::sleep(Duration::from_millis(1)).await,
+                }
+                asked.fetch_add(1, Relaxed);
+            }
+            admitted
+        })
+    };
+    let asking: Vec<_> = counters.iter().flat_map(|counter| [ask(counter), ask(counter)]).collect();
+    until("five full seconds", || now() / 1000 > began / 1000 + 5).await;
+    stop.store(true, Relaxed);
+    let (mut surely, mut maybe) = (BTreeMap::<u64, u64>::new(), BTreeMap::<u64, u64>::new());
+    for task in asking {
+        for (first, last) in task.await.expect("no panic") {
+            if first == last {
+                *surely.entry(first).or_default() += 1;
+            }
+            (first..=last).for_each(|second| *maybe.entry(second).or_default() += 1);
+        }
+    }
+    for second in began / 1000 + 1..=began / 1000 + 5 {
+        let (least, most) = (surely[&second], maybe[&second]);
+        assert!(least <= 1_000 && most >= 990, "second {second}: between {least} and {most}");
+    }
+    let trips: u64 = counters.iter().map(|counter| counter.trips()).sum::<u64>() - trips_before;
+    let (asked, admitted) = (asked.load(Relaxed), surely.values().sum::<u64>());
+    assert!(asked >= 5 * 5_000, "demand was only {asked}");
+    assert!(trips * 10 <= asked, "{trips} round trips for {asked} requests, of which {admitted} admitted");
+}
+
+/// Kills: tokens of a dead replica that are given out again, and a limit that is dry because of them.
+#[tokio::test]
+async fn a_replica_that_dies_with_a_block_leads_to_no_more_and_little_less() {
+    let server = Server::start(&[]);
+    let (a, b) = (
+        Counter::on(&server, Duration::from_secs(1)).await,
+        Counter::on(&server, Duration::from_secs(1)).await,
+    );
+    let started = day();
+    let (of_a, of_b) = (a.subject(&[("rpd", 2_000)]), b.subject(&[("rpd", 2_000)]));
+    let first = a.spend(&of_a, 100).await;
+    drop(a);
+    let second = b.spend(&of_b, 10_000).await;
+    assert!((1_900..=2_000).contains(&(first + second)) || day() > started, "{first} and {second}");
+}
+
+/// Kills: a block that an idle replica keeps while another is dry; one that is credited twice.
+#[tokio::test]
+async fn what_a_replica_does_not_use_another_gets_within_the_window() {
+    let server = Server::start(&[]);
+    let life = Duration::from_secs(15);
+    let (a, b) = (Counter::on(&server, life).await, Counter::on(&server, life).await);
+    let started = day();
+    let (of_a, of_b) = (a.subject(&[("rpd", 1_000)]), b.subject(&[("rpd", 1_000)]));
+    let mut spent = a.spend(&of_a, 105).await;
+    let deadline = std::time::Instant::now() + Duration::from_secs(30);
+    while spent < 1_000 && std::time::Instant::now() < deadline {
+        spent += b.spend(&of_b, 10_000).await;
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    spent += a.spend(&of_a, 10).await + b.spend(&of_b, 10).await;
+    assert!(spent == 1_000 || day() > started, "{spent}");
+}
+
+/// Kills: slots counted per process, a slot that dies with its TTL while it is held, one that outlives its replica.
+#[tokio::test]
+async fn slots_are_shared_renewed_and_end_with_their_replica() {
+    let server = Server::start(&[]);
+    let life = Duration::from_millis(600);
+    let (a, b) = (Counter::on(&server, life).await, Counter::on(&server, life).await);
+    let (of_a, of_b) = (a.subject(&[("concurrency", 1)]), b.subject(&[("concurrency", 1)]));
+    let held = a.charge(&of_a).await.expect("admitted");
+    let until_old = now() + 3 * 600;
+    while now() < until_old {
+        let refused = b.charge(&of_b).await.expect_err("the slot is held");
+        assert!(matches!(refused, Denial::Refused(refusal) if refusal.concurrency));
+    }
+    drop(held);
+    let mut second = b.charge(&of_b).await;
+    while second.is_err() {
+        second = b.charge(&of_b).await;
+    }
+    assert!(a.charge(&of_a).await.is_err(), "kills: releasing somebody else's slot");
+    drop(b);
+    let died = now();
+    while a.charge(&of_a).await.is_err() {
+        assert!(now() < died + 10_000, "the slot of a dead replica is never free");
+    }
+    assert!(second.is_ok());
+}
+
+/// Kills: a server that forgot the scripts and refuses everything; one that came back empty and lets a slot be taken twice.
+#[tokio::test]
+async fn a_server_that_forgets_is_told_again() {
+    let mut server = Server::start(&[]);
+    let counter = Counter::on(&server, Duration::from_millis(600)).await;
+    let started = day();
+    let exact = counter.subject(&[("rpd", 60)]);
+    let mut spent = 0;
+    for _ in 0..100 {
+        server.ask(&["SCRIPT", "FLUSH"]);
+        spent += u64::from(counter.charge(&exact).await.is_ok());
+    }
+    assert!(spent == 60 || day() > started, "{spent}");
+    let slots = counter.subject(&[("concurrency", 1)]);
+    let held = counter.charge(&slots).await.expect("admitted");
+    server.restart();
+    until("found again", || !counter.limits.is_degraded()).await;
+    let other = Counter::on(&server, Duration::from_millis(600)).await;
+    let theirs = other.subject(&[("concurrency", 1)]);
+    let deadline = now() + 10_000;
+    while other.charge(&theirs).await.is_ok() {
+        assert!(now() < deadline, "what is held was not told again");
+    }
+    drop(held);
+}
+
+/// Kills: an outage of which each request waits, that is warned of again and again, or that a late answer ends; a
+/// replica's share that is the whole; a refusal that outlives the outage.
+#[tokio::test]
+async fn a_frozen_server_costs_one_wait_and_leaves_a_share() {
+    let server = Server::start(&[]);
+    let settings = target(server.port, "headgate");
+    let valkey = Arc::new(Valkey::new(&settings, now).expect("good settings"));
+    let lost = Lost { grace: Duration::ZERO, denies: false, slot_life: Duration::from_secs(15) };
+    let limits = Arc::new(ClientLimits::shared(now, &valkey, lost));
+    let (store, counting) = (Arc::clone(&valkey), Arc::clone(&limits));
+    let tasks = vec![
+        tokio::spawn(async move { store.run(&store::Memory::default(), || {}, |_| {}).await }),
+        tokio::spawn(async move { counting.run().await }),
+    ];
+    let a = Counter { limits, valkey, tasks };
+    let b = Counter::on(&server, Duration::from_secs(15)).await;
+    until("counted together", || !a.limits.is_degraded()).await;
+    let said = |counter: &Counter| counter.valkey.counts(store::Op::Presence).0;
+    let (first, second) = (said(&a), said(&b));
+    until("each has heard of the other", || said(&a) > first + 1 && said(&b) > second + 1).await;
+    let started = day();
+    let subject = a.subject(&[("rpd", 20)]);
+    server.freeze();
+    let began = std::time::Instant::now();
+    assert!(a.charge(&subject).await.is_ok());
+    let waited = began.elapsed();
+    assert!(waited >= Duration::from_millis(45), "{waited:?}: it was not even asked");
+    assert!(a.limits.is_degraded());
+    let trips = a.valkey.counts(store::Op::Limit).0;
+    let share = 1 + a.spend(&subject, 100).await;
+    assert!(share == 10 || day() > started, "{share} of 20, by two");
+    assert_eq!(a.valkey.counts(store::Op::Limit).0, trips, "kills: asking a server that is known to be away");
+    server.thaw();
+    until("found again", || !a.limits.is_degraded()).await;
+    assert!(a.charge(&subject).await.is_ok());
+}
