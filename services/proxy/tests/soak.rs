@@ -11,17 +11,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use futures_util::{StreamExt, stream};
-use harness::{Socket, World, call, right};
+use harness::{Socket, World, call, right, soaking};
 use serde_json::{Value, json};
 use simulator::{Answer, Behaviour, Coding, ItemFault, Limit, Refusal, RpcError};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 const NEVER_IN_TIME: Duration = Duration::from_secs(3600);
-
-fn soaking() -> bool {
-    std::env::var("HEADGATE_SOAK").is_ok_and(|value| value == "1")
-}
 
 fn requests() -> u64 {
     if soaking() { 10_000 } else { 300 }

@@ -2,8 +2,10 @@
 
 mod limits;
 mod outages;
+mod partition;
 mod records;
 mod replica;
+mod secure;
 mod server;
 mod tokens;
 mod topology;

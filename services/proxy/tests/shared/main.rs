@@ -8,7 +8,9 @@ mod harness;
 #[path = "../../../../crates/store/tests/shared/server.rs"]
 mod server;
 
+mod chaos;
 mod checker;
+mod load;
 mod outages;
 mod sharing;
 mod twins;
