@@ -23,13 +23,13 @@ COPY --from=manifests /src .
 RUN --mount=type=secret,id=ca --mount=type=secret,id=cargo,target=/usr/local/cargo/config.toml \
     --mount=type=cache,target=/usr/local/cargo/registry,sharing=locked \
     if [ -s /run/secrets/ca ]; then export CARGO_HTTP_CAINFO=/run/secrets/ca; fi \
-    && cargo build --release --locked --bin headgate-proxy
+    && cargo build --release --locked --bin headgate-proxy --bin headgate-health-checker
 COPY . .
 # Cargo goes by the time of a file, and ours may be older than the layer above.
 RUN --mount=type=cache,target=/usr/local/cargo/registry,sharing=locked \
     find crates services bench -name '*.rs' -exec touch {} + \
-    && cargo build --release --locked --offline --bin headgate-proxy \
-    && mkdir /out && cp target/release/headgate-proxy /out/ && strip --strip-debug /out/*
+    && cargo build --release --locked --offline --bin headgate-proxy --bin headgate-health-checker \
+    && mkdir /out && cp target/release/headgate-proxy target/release/headgate-health-checker /out/ && strip /out/*
 
 FROM debian:bookworm-slim
 WORKDIR /app
