@@ -78,6 +78,8 @@ pub(crate) struct Link {
     /// Counts connections, so that an old one's failure does not end a new one.
     made: AtomicU64,
     misses: AtomicU32,
+    /// Commands that the server could not serve. What only reads may succeed all the while: it clears nothing.
+    refusals: AtomicU32,
     /// The newest connection that broke.
     broke: AtomicU64,
     broken: Notify,
@@ -95,6 +97,7 @@ impl Link {
             up: watch::Sender::new(false),
             made: AtomicU64::new(0),
             misses: AtomicU32::new(0),
+            refusals: AtomicU32::new(0),
             broke: AtomicU64::new(0),
             broken: Notify::new(),
         }
@@ -145,7 +148,7 @@ impl Link {
             Failure::Down => false,
             Failure::Lost(_) => true,
             Failure::TimedOut => self.misses.fetch_add(1, Relaxed) + 1 >= MISSES,
-            Failure::Refused(why) => cannot_serve(why) && self.misses.fetch_add(1, Relaxed) + 1 >= MISSES,
+            Failure::Refused(why) => cannot_serve(why) && self.refusals.fetch_add(1, Relaxed) + 1 >= MISSES,
         };
         if ends && self.broke.fetch_max(made, Relaxed) < made {
             tracing::debug!(%failure, "giving up a connection to valkey");
@@ -173,6 +176,7 @@ impl Link {
     async fn serve(&self, client: Client, task: &ConnectHandle) {
         let made = self.made.fetch_add(1, Relaxed) + 1;
         self.misses.store(0, Relaxed);
+        self.refusals.store(0, Relaxed);
         *self.client() = Some((made, client.clone()));
         self.up.send_replace(true);
         while self.broke.load(Relaxed) < made {
