@@ -1,5 +1,6 @@
 //! The hub of one chain: takes what happened, decides what becomes of every subscription, and says what to do.
 
+mod answers;
 mod clients;
 mod feeds;
 mod places;

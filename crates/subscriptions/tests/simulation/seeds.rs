@@ -124,5 +124,5 @@ fn seeds(seeds: std::ops::Range<u64>, steps: u32) {
 // Kills: whatever loses, doubles or misorders a head or a log, tells after an unsubscribe, or keeps what is done.
 #[test]
 fn everybody_has_everything_once_and_in_order() {
-    seeds(0..100, 120);
+    seeds(0..300, 120);
 }
