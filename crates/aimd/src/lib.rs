@@ -10,12 +10,15 @@
 mod blame;
 mod decrease;
 mod encoding;
+mod learned;
 mod params;
 mod peaks;
 mod record;
+pub mod steady;
 
 pub use decrease::{Decrease, Evidence, Witness, decrease};
 pub use encoding::Malformed;
-pub use params::{Invalid, Params};
+pub use learned::{Learned, News};
+pub use params::{Invalid, Mode, Params};
 pub use peaks::Peaks;
 pub use record::{Estimate, Record, Source, Span};

@@ -2,10 +2,22 @@
 
 use std::fmt;
 
+/// By which law an account learns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Mode {
+    /// Additive increase, multiplicative decrease: three quarters of a limit, and simple.
+    #[default]
+    Aimd,
+    /// A known-good level, paced and probed: nearly all of a limit.
+    Steady,
+}
+
 /// How an account learns. Build it, then ask [`Params::validate`]; every other function of this crate copes
 /// with values out of range, but promises nothing sensible for them.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Params {
+    /// The law. [`Mode::Steady`] reads only `min_estimate` and `window_ms` of what follows.
+    pub mode: Mode,
     /// What a hit leaves of the ceiling: 0 < factor < 1. Default 0.5.
     pub decrease_factor: f64,
     /// A step is added each time this passes without a decrease: at least 1000 ms. Default 60 000.
@@ -18,7 +30,13 @@ pub struct Params {
 
 impl Default for Params {
     fn default() -> Self {
-        Self { decrease_factor: 0.5, increase_interval_ms: 60_000, min_estimate: 1, window_ms: None }
+        Self {
+            mode: Mode::default(),
+            decrease_factor: 0.5,
+            increase_interval_ms: 60_000,
+            min_estimate: 1,
+            window_ms: None,
+        }
     }
 }
 

@@ -18,6 +18,7 @@ fn params() -> impl Strategy<Value = Params> {
             increase_interval_ms,
             min_estimate,
             window_ms,
+            ..Params::default()
         },
     )
 }

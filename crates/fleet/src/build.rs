@@ -152,7 +152,12 @@ impl Builder<'_> {
     fn account(&self, config: &EndpointConfig) -> Arc<Account> {
         let learning = self.learning(config);
         let limits = limits(config);
-        let policy = policy(config);
+        let policy = match learning {
+            Some(aimd::Params { mode: aimd::Mode::Steady, .. }) if limits.is_empty() => {
+                policy(config).quick()
+            }
+            Some(_) | None => policy(config),
+        };
         let rules = format!("{limits:?} {learning:?} {policy:?}");
         self.memory.account(&config.account, &rules, |before| {
             let learned = before.and_then(|before| before.gate.export());
@@ -165,6 +170,10 @@ impl Builder<'_> {
         let on = self.settings.capacity_learning_enabled && self.settings.capacity_throttling_enabled;
         let learning = &config.learning;
         on.then(|| aimd::Params {
+            mode: match learning.mode {
+                config::LearningMode::Aimd => aimd::Mode::Aimd,
+                config::LearningMode::Steady => aimd::Mode::Steady,
+            },
             decrease_factor: learning.decrease_factor,
             increase_interval_ms: millis(learning.increase_interval),
             min_estimate: learning.min_estimate,

@@ -3,7 +3,7 @@
 use aimd::Witness;
 
 /// A refusal, as the proxy knows it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Evidence {
     /// When the refused request was sent.
     pub sent_at: u64,
@@ -17,13 +17,29 @@ pub struct Evidence {
     pub quota: bool,
     /// The request was sent above the ceiling.
     pub overflow: bool,
+    /// Chance, in 0..=1.
+    pub chance: f64,
 }
 
 impl Evidence {
     /// An ordinary request sent at `sent_at` was refused.
     #[must_use]
     pub fn client(sent_at: u64) -> Self {
-        Self { sent_at, requests: 1, named_window_ms: None, probe: false, quota: false, overflow: false }
+        Self {
+            sent_at,
+            requests: 1,
+            named_window_ms: None,
+            probe: false,
+            quota: false,
+            overflow: false,
+            chance: 0.5,
+        }
+    }
+
+    /// The probe that is to end a park.
+    #[must_use]
+    pub fn probe(sent_at: u64, chance: f64) -> Self {
+        Self { probe: true, chance, ..Self::client(sent_at) }
     }
 
     pub(crate) fn witness(&self) -> Witness {
@@ -34,4 +50,15 @@ impl Evidence {
             Self { .. } => Witness::Client,
         }
     }
+}
+
+/// A learned ceiling that came down, or its first one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lowered {
+    /// Its window in milliseconds.
+    pub window_ms: u64,
+    /// The ceiling in force before; `None` for the first.
+    pub from: Option<u64>,
+    /// The ceiling now.
+    pub to: u64,
 }

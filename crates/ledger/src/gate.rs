@@ -6,14 +6,15 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use aimd::{Decrease, Params, Record};
+use aimd::{Learned as Record, Mode, Params};
 
 use crate::fixed::Fixed;
 use crate::learned::Learned;
 use crate::several::Ceiling as _;
+use crate::steady::Steady;
 use crate::{
-    CeilingKind, Cost, Door, Evidence, Holder, Leased, Limit, LocalMs, Overflow, Sender, Ticket, Unit,
-    Usage24h, several,
+    CeilingKind, Cost, Door, Evidence, Holder, Leased, Limit, LocalMs, Lowered, Overflow, Sender, Ticket,
+    Unit, Usage24h, several,
 };
 
 const DAY_MS: f64 = 86_400_000.0;
@@ -39,6 +40,7 @@ enum Ceilings {
     Fixed(Vec<Fixed>),
     Leased(Vec<Leased>),
     Learned(Learned),
+    Steady(Box<Steady>),
 }
 
 /// The answer to [`Gate::try_take`].
@@ -91,9 +93,16 @@ impl Gate {
     pub fn restored(limits: Vec<Limit>, learning: Option<Params>, record: Option<Record>) -> Self {
         let ceilings = match learning {
             _ if !limits.is_empty() => Ceilings::Fixed(limits.into_iter().map(Fixed::new).collect()),
-            Some(params) => {
-                Ceilings::Learned(Learned::new(params, record.unwrap_or_else(|| Record::new(&params))))
-            }
+            Some(params) => match params.mode {
+                Mode::Aimd => Ceilings::Learned(Learned::new(
+                    params,
+                    record.map(|r| r.into_aimd(&params)).unwrap_or_else(|| aimd::Record::new(&params)),
+                )),
+                Mode::Steady => {
+                    let level = record.and_then(|record| record.into_steady(&params));
+                    Ceilings::Steady(Box::new(Steady::new(params, level)))
+                }
+            },
             None => Ceilings::None,
         };
         Self::over(ceilings)
@@ -112,7 +121,7 @@ impl Gate {
     pub fn leases(&self) -> &[Leased] {
         match &self.ceilings {
             Ceilings::Leased(leased) => leased,
-            Ceilings::None | Ceilings::Fixed(_) | Ceilings::Learned(_) => &[],
+            Ceilings::None | Ceilings::Fixed(_) | Ceilings::Learned(_) | Ceilings::Steady(_) => &[],
         }
     }
 
@@ -140,8 +149,9 @@ impl Gate {
             Ceilings::None => Take::Granted(Ticket::free(cost)),
             Ceilings::Fixed(fixed) => several::take(fixed, cost, now),
             Ceilings::Leased(leased) => several::take(leased, cost, now),
-            Ceilings::Learned(_) if self.open() => Take::Granted(Ticket::free(cost)),
+            Ceilings::Learned(_) | Ceilings::Steady(_) if self.open() => Take::Granted(Ticket::free(cost)),
             Ceilings::Learned(learned) => learned.take(cost, now),
+            Ceilings::Steady(steady) => steady.take(cost, now),
         }
     }
 
@@ -150,7 +160,7 @@ impl Gate {
         match &self.ceilings {
             Ceilings::Fixed(fixed) => several::put_back(fixed, &ticket),
             Ceilings::Leased(leased) => several::put_back(leased, &ticket),
-            Ceilings::None | Ceilings::Learned(_) => {}
+            Ceilings::None | Ceilings::Learned(_) | Ceilings::Steady(_) => {}
         }
         drop(ticket);
     }
@@ -164,8 +174,10 @@ impl Gate {
             return false;
         }
         self.usage.add(cost.requests, now);
-        if let Ceilings::Learned(learned) = &self.ceilings {
-            learned.count(cost.requests, now);
+        match &self.ceilings {
+            Ceilings::Learned(learned) => learned.count(cost.requests, now),
+            Ceilings::Steady(steady) => steady.count(cost.requests, now),
+            Ceilings::None | Ceilings::Fixed(_) | Ceilings::Leased(_) => {}
         }
         // Only now: the room it held is freed after the use that replaces it was counted.
         drop(outstanding);
@@ -188,28 +200,47 @@ impl Gate {
                     learned.note_probes(cost.requests, now);
                 }
             }
+            Ceilings::Steady(steady) => {
+                steady.count(cost.requests, now);
+                if sender == Sender::Probe {
+                    steady.leave_out(cost.requests, now);
+                }
+            }
         }
     }
 
     /// A request sent at `sent_at` was served: any success of the account, its probes included.
     pub fn served(&self, sent_at: u64, now: u64) {
-        if let Ceilings::Learned(learned) = &self.ceilings {
-            learned.served(sent_at, now);
+        match &self.ceilings {
+            Ceilings::Learned(learned) => learned.served(sent_at, now),
+            Ceilings::Steady(steady) => steady.served(sent_at, now),
+            Ceilings::None | Ceilings::Fixed(_) | Ceilings::Leased(_) => {}
         }
         if self.overflowed.load(Ordering::Relaxed) {
             self.with_overflow(Overflow::reopen);
         }
     }
 
-    /// A rate limit was hit. Returns the decrease, if it lowers a learned ceiling.
-    pub fn refused(&self, evidence: &Evidence, now: u64) -> Option<Decrease> {
+    /// The probe that ends a park was served, as `evidence` says. Returns how that lowers a learned ceiling: an account
+    /// that refused for long is measured by what it granted.
+    pub fn back(&self, evidence: &Evidence, now: u64) -> Option<Lowered> {
+        self.served(evidence.sent_at, now);
+        let Ceilings::Steady(steady) = &self.ceilings else { return None };
+        steady.back(evidence, now)
+    }
+
+    /// A rate limit was hit. Returns how that lowers a learned ceiling, if it does.
+    pub fn refused(&self, evidence: &Evidence, now: u64) -> Option<Lowered> {
         if evidence.overflow {
             self.with_overflow(|overflow| overflow.refused(now));
         }
-        let Ceilings::Learned(learned) = &self.ceilings else { return None };
-        let decrease = learned.refused(evidence, now);
+        let lowered = match &self.ceilings {
+            Ceilings::Learned(learned) => learned.refused(evidence, now),
+            Ceilings::Steady(steady) => steady.refused(evidence, now),
+            Ceilings::None | Ceilings::Fixed(_) | Ceilings::Leased(_) => None,
+        };
         self.note_gated();
-        decrease
+        lowered
     }
 
     /// When `cost` fits, if nothing else is dispatched until then: `now` if it fits at once, `None` if never.
@@ -221,6 +252,9 @@ impl Gate {
             Ceilings::Leased(leased) => several::fits(leased, cost).then(|| several::when(leased, cost, now)),
             Ceilings::Learned(learned) => {
                 (u64::from(cost.requests) <= learned.largest(now)).then(|| learned.when(cost.requests, now))
+            }
+            Ceilings::Steady(steady) => {
+                (u64::from(cost.requests) <= steady.largest()).then(|| steady.when(cost.requests, now))
             }
         }
     }
@@ -241,6 +275,7 @@ impl Gate {
                 .min()
                 .unwrap_or(u64::MAX),
             Ceilings::Learned(learned) => learned.left(now),
+            Ceilings::Steady(steady) => steady.left(now),
         }
     }
 
@@ -252,6 +287,7 @@ impl Gate {
             Ceilings::Fixed(fixed) => fixed.iter().map(|f| f.view(now)).collect(),
             Ceilings::Leased(leased) => leased.iter().map(|l| l.view(now)).collect(),
             Ceilings::Learned(learned) => learned.views(now),
+            Ceilings::Steady(steady) => steady.view(now).into_iter().collect(),
         }
     }
 
@@ -313,15 +349,30 @@ impl Gate {
     #[must_use]
     pub fn export(&self) -> Option<Record> {
         match &self.ceilings {
-            Ceilings::Learned(learned) => Some(learned.export()),
+            Ceilings::Learned(learned) => Some(Record::Aimd(learned.export())),
+            Ceilings::Steady(steady) => steady.export().map(|level| Record::Steady(Box::new(level))),
             Ceilings::None | Ceilings::Fixed(_) | Ceilings::Leased(_) => None,
+        }
+    }
+
+    /// The level that the steady law keeps, if it knows one.
+    #[must_use]
+    pub fn level(&self) -> Option<aimd::steady::Level> {
+        match &self.ceilings {
+            Ceilings::Steady(steady) => steady.export(),
+            Ceilings::None | Ceilings::Fixed(_) | Ceilings::Leased(_) | Ceilings::Learned(_) => None,
         }
     }
 
     /// Takes over what other replicas learned, as read from the store. False if it does not apply here.
     pub fn adopt(&self, record: &Record, now: u64) -> bool {
-        let Ceilings::Learned(learned) = &self.ceilings else { return false };
-        let adopted = learned.adopt(record, now);
+        let adopted = match &self.ceilings {
+            Ceilings::Learned(learned) => learned.adopt(&record.clone().into_aimd(learned.params()), now),
+            Ceilings::Steady(steady) => {
+                record.clone().into_steady(steady.params()).is_some_and(|level| steady.adopt(&level))
+            }
+            Ceilings::None | Ceilings::Fixed(_) | Ceilings::Leased(_) => false,
+        };
         self.note_gated();
         adopted
     }
@@ -331,6 +382,7 @@ impl Gate {
             Ceilings::None => false,
             Ceilings::Fixed(_) | Ceilings::Leased(_) => true,
             Ceilings::Learned(learned) => learned.is_gated(),
+            Ceilings::Steady(steady) => steady.is_gated(),
         };
         self.gated.store(gated, Ordering::Relaxed);
     }

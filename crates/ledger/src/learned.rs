@@ -5,10 +5,10 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use aimd::{Decrease, Params, Record, Witness};
+use aimd::{Params, Record, Witness};
 
 use crate::ticket::Outstanding;
-use crate::{CeilingKind, CeilingView, Cost, Evidence, Slots, Take, Ticket, Unit};
+use crate::{CeilingKind, CeilingView, Cost, Evidence, Lowered, Slots, Take, Ticket, Unit};
 
 /// A ceiling that is not known.
 const NONE: u64 = u64::MAX;
@@ -160,7 +160,7 @@ impl Learned {
     }
 
     /// A refusal, heard at `now`.
-    pub(crate) fn refused(&self, evidence: &Evidence, now: u64) -> Option<Decrease> {
+    pub(crate) fn refused(&self, evidence: &Evidence, now: u64) -> Option<Lowered> {
         let witness = evidence.witness();
         if witness != Witness::Probe {
             self.note_refused(evidence.requests, evidence.sent_at);
@@ -176,7 +176,11 @@ impl Learned {
         let decrease = aimd::decrease(&record, &self.params, &proof, now)?;
         record.clone_from(&decrease.record);
         self.publish(&record, now);
-        Some(decrease)
+        Some(Lowered { window_ms: decrease.window_ms, from: decrease.from, to: decrease.to })
+    }
+
+    pub(crate) fn params(&self) -> &Params {
+        &self.params
     }
 
     pub(crate) fn export(&self) -> Record {

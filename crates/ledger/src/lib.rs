@@ -22,6 +22,7 @@ mod plan;
 mod presence;
 mod several;
 mod slots;
+mod steady;
 mod ticket;
 mod time;
 mod trailing;
@@ -29,7 +30,7 @@ mod usage;
 mod windows;
 
 pub use block::{Block, Spent};
-pub use evidence::Evidence;
+pub use evidence::{Evidence, Lowered};
 pub use gate::{CeilingView, Gate, Take};
 pub use lease::{Lease, Taken};
 pub use leased::Leased;

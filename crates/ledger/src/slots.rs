@@ -78,6 +78,30 @@ impl Slots {
         whole + self.held(leaving).inside(from % self.slot_ms, self.slot_ms)
     }
 
+    /// What was in use at `at`, a past instant seen from `now`: as [`Slots::within`], but the slots at both ends of the
+    /// window count by the share of them that lies inside, to the fraction.
+    #[must_use]
+    pub fn in_use(&self, at: u64, now: u64) -> f64 {
+        let share = |ms: u64| ms as f64 / self.slot_ms as f64;
+        let newest = at / self.slot_ms;
+        // The running slot holds nothing that is later than now.
+        let newest_share = if now / self.slot_ms == newest { 1.0 } else { share(at % self.slot_ms + 1) };
+        let mut used = self.counted(newest) as f64 * newest_share;
+        if let Some(from) = self.begins(0, at) {
+            let leaving = from / self.slot_ms;
+            used += (leaving + 1..newest).map(|slot| self.counted(slot)).sum::<u64>() as f64;
+            used += self.counted(leaving) as f64 * (1.0 - share(from % self.slot_ms));
+        }
+        used
+    }
+
+    /// The most that one slot holds of those in the window before `at`.
+    #[must_use]
+    pub fn busiest(&self, at: u64) -> u64 {
+        let newest = at / self.slot_ms;
+        (0..self.span.min(newest)).map(|back| self.counted(newest - back)).max().unwrap_or(0)
+    }
+
     /// When the window at `at` began, if time is that old.
     fn begins(&self, more_ms: u64, at: u64) -> Option<u64> {
         at.checked_sub(self.span.saturating_mul(self.slot_ms).saturating_add(more_ms))
@@ -249,6 +273,20 @@ mod tests {
         check_sent(&[(1, 5080)], 50, 6130, 1);
         check_sent(&[(1, 5080)], 50, 6132, 0);
         check_sent(&[(2, 40)], 50, 60, 2);
+    }
+
+    /// Kills: whole slots at either end, and a past instant that sees what was sent after it.
+    #[test]
+    fn use_at_a_past_instant_is_told_to_the_fraction() {
+        let slots = Slots::tenths_of(1000);
+        for at in (5000..8000).step_by(10) {
+            slots.add_sent(1, at);
+        }
+        for (at, expected) in [(6000, 100.1), (6555, 100.1), (7399, 100.0), (7999, 100.0)] {
+            let used = slots.in_use(at, 7999);
+            assert!((used - expected).abs() < 0.2, "{used} at {at}");
+        }
+        assert_eq!((slots.busiest(7999), Slots::tenths_of(1000).busiest(7999)), (10, 0));
     }
 
     #[test]

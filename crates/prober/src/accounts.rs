@@ -6,8 +6,9 @@ use crate::metrics as names;
 use crate::sound::Sounder;
 use fleet::Fleet;
 use health::{Accounts, Parked as Entry};
+use ledger::Evidence;
 use metrics::counter;
-use recovery::Probe;
+use recovery::{Kind, Probe};
 use std::collections::HashSet;
 use std::sync::Arc;
 use store::{Change, Named, Park};
@@ -139,12 +140,20 @@ impl<H: Host> Accounts for Parked<H> {
     async fn apply(&self, name: &Name, outcome: Probe, jitter: f64) -> bool {
         let Some(Found { chain, endpoint, park, .. }) = self.find(name) else { return false };
         let now = fleet::clock::unix_ms();
+        if let (ParkOf::Account(account), Probe::Limited { kind: Kind::Burst, .. }) = (&park, outcome) {
+            account.gate.refused(&Evidence::probe(now, jitter), now);
+        }
         if park.park().probed(outcome, now, jitter) == Change::Back {
             tracing::info!(%chain, %endpoint, "back from being parked");
             counter!(names::RECOVERIES, "chain" => chain.to_string(), "endpoint" => endpoint.to_string())
                 .increment(1);
-            if let ParkOf::Account(account) = &park {
-                account.gate.served(now, now);
+            if let ParkOf::Account(account) = &park
+                && let Some(lowered) = account.gate.back(&Evidence::probe(now, jitter), now)
+            {
+                tracing::info!(
+                    %chain, %endpoint, window_ms = lowered.window_ms, from = lowered.from, to = lowered.to,
+                    "ceiling lowered to what was granted"
+                );
             }
         }
         if let (Some(valkey), Some(shared)) = (self.host.valkey(), self.shared_name(name)) {

@@ -6,6 +6,9 @@ use std::time::Duration;
 use crate::policy::{Policy, millis};
 use crate::record::{DAY_MS, HOUR_MS, MINUTE_MS, Reason, Record, TEN_MINUTES_MS};
 
+/// A quick account's hit goes on with the episode within this part of a window.
+const QUICK_AGAIN: u64 = 8;
+
 /// What kind of limit was reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
@@ -39,19 +42,21 @@ pub fn hit(record: &Record, policy: &Policy, hit: &Hit, jitter: f64) -> Record {
     if record.in_episode() && !record.is_overdue(hit.now) {
         return straggler(record, policy, hit);
     }
-    let goes_on = record.in_episode() || returned_within_window(record, hit);
+    let goes_on = record.in_episode() || returned_lately(record, policy, hit);
     let base = if goes_on { *record } else { Record { first_hit: hit.now, ..Record::default() } };
     park(&base, policy, hit, jitter)
 }
 
-fn returned_within_window(record: &Record, hit: &Hit) -> bool {
-    record.returned_at != 0 && hit.now.saturating_sub(record.returned_at) <= hit.window_ms
+/// Within a window; where waits are quick, within a part of it: the level has been lowered since.
+fn returned_lately(record: &Record, policy: &Policy, hit: &Hit) -> bool {
+    let lately = if policy.quick { hit.window_ms / QUICK_AGAIN } else { hit.window_ms };
+    record.returned_at != 0 && hit.now.saturating_sub(record.returned_at) <= lately
 }
 
 /// Starts a wait: the stated one, the quota's, or the one after the last of `base`.
 fn park(base: &Record, policy: &Policy, hit: &Hit, jitter: f64) -> Record {
     let refusal = Refusal::new(policy, hit.now, hit.kind, hit.hint);
-    let nominal = policy.next_wait(base.wait_ms);
+    let nominal = policy.next_wait(base.wait_ms, hit.window_ms);
     let (wait, wait_ms) = match refusal.own_wait() {
         Some(wait) => (wait, refusal.hint_ms.max(base.wait_ms).min(policy.max_ms)),
         None => (policy.spread_out(nominal, jitter), nominal),

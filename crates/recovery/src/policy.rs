@@ -41,6 +41,10 @@ impl Default for Block {
     }
 }
 
+/// A quick first wait is this part of the window, and never shorter than a probe's own way.
+const QUICK_PART: u64 = 50;
+const QUICKEST_MS: u64 = 20;
+
 /// The rules of one account's episodes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Policy {
@@ -50,6 +54,8 @@ pub struct Policy {
     pub(crate) required_successes: u32,
     /// Half the width of the chance added to a wait, as a share of it.
     pub(crate) spread: f64,
+    /// The first wait is a part of the window that the hit is about.
+    pub(crate) quick: bool,
     pub(crate) cycle: Option<Cycle>,
 }
 
@@ -73,9 +79,17 @@ impl Policy {
                 max_ms: 300_000,
                 required_successes: 1,
                 spread: 0.2,
+                quick: false,
                 cycle: None,
             },
         }
+    }
+
+    /// Without a block: of an account that keeps a level and a pace, so that a refusal is rare and says little. The first
+    /// wait is a fiftieth of its window, 20 ms at least; the others double from there.
+    #[must_use]
+    pub fn quick(self) -> Self {
+        Self { quick: self.cycle.is_none(), ..self }
     }
 
     fn of_block(block: &Block) -> Self {
@@ -87,6 +101,7 @@ impl Policy {
             max_ms: millis(block.max_backoff).max(initial_ms),
             required_successes: block.required_successes.max(1),
             spread: 0.0,
+            quick: false,
             cycle: Some(Cycle {
                 max_retries: block.max_retries.max(1),
                 reset_after_ms: millis(block.reset_after),
@@ -106,8 +121,12 @@ impl Policy {
         self.max_ms.max(DAY_MS)
     }
 
-    /// The wait that follows a wait of `wait_ms`; 0 means that there was none.
-    pub(crate) fn next_wait(&self, wait_ms: u64) -> u64 {
+    /// The wait that follows a wait of `wait_ms`; 0 means that there was none. `window_ms` is what the hit is about.
+    pub(crate) fn next_wait(&self, wait_ms: u64, window_ms: u64) -> u64 {
+        if self.quick && wait_ms < self.initial_ms {
+            let first = (window_ms / QUICK_PART).clamp(QUICKEST_MS, self.initial_ms);
+            return wait_ms.saturating_mul(2).max(first);
+        }
         if wait_ms == 0 {
             return self.initial_ms;
         }
@@ -143,7 +162,7 @@ mod tests {
     fn waits(policy: &Policy, count: usize) -> Vec<u64> {
         let mut wait = 0;
         std::iter::repeat_with(|| {
-            wait = policy.next_wait(wait);
+            wait = policy.next_wait(wait, 60_000);
             wait
         })
         .take(count)
@@ -155,6 +174,22 @@ mod tests {
         let expected =
             [500, 1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 64_000, 128_000, 256_000, 300_000, 300_000];
         assert_eq!(waits(&Policy::default(), 12), expected);
+    }
+
+    /// Kills: half a second for a window of one, and waits that stop growing.
+    #[test]
+    fn quick_waits_begin_at_a_fiftieth_of_the_window() {
+        let policy = Policy::default().quick();
+        let waits = |window_ms| {
+            let next = move |wait: &u64| Some(policy.next_wait(*wait, 0));
+            std::iter::successors(Some(policy.next_wait(0, window_ms)), next)
+        };
+        assert_eq!(waits(1_000).take(7).collect::<Vec<_>>(), [20, 40, 80, 160, 320, 640, 1_280]);
+        assert_eq!(waits(10_000).take(3).collect::<Vec<_>>(), [200, 400, 800]);
+        assert_eq!(waits(3_600_000).take(3).collect::<Vec<_>>(), [500, 1_000, 2_000]);
+        assert_eq!(waits(1_000).nth(20), Some(300_000));
+        let block = Policy::new(Some(&Block::default()));
+        assert_eq!(block.quick(), block, "a block is honoured to the letter");
     }
 
     #[test]
@@ -197,7 +232,7 @@ mod tests {
     fn the_largest_numbers_do_not_overflow() {
         let block = Block { backoff_multiplier: f64::MAX, max_backoff: Duration::MAX, ..Block::default() };
         let policy = Policy::new(Some(&block));
-        assert_eq!(policy.next_wait(u64::MAX), u64::MAX);
-        assert_eq!(policy.next_wait(1_000_000), u64::MAX);
+        assert_eq!(policy.next_wait(u64::MAX, 60_000), u64::MAX);
+        assert_eq!(policy.next_wait(1_000_000, 60_000), u64::MAX);
     }
 }

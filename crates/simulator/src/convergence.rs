@@ -3,14 +3,19 @@
 //! gives the same run to the last request.
 
 mod account;
+mod contest;
+mod contests;
 mod events;
 mod fleet;
 mod fleets;
+mod hidden;
 mod learning;
 mod plot;
 mod rng;
 mod scenarios;
 
+pub use contest::{Contest, Score};
+pub use contests::{Entry, HELD_OUT, drawn, listed, steps};
 pub use fleet::{Cut, Fleet, Spending};
 pub use fleets::{Shared, fleets};
 pub use learning::{Hidden, Learning, Outcome, Sample};

@@ -45,7 +45,7 @@ impl Memory {
         &self,
         limits: Vec<Limit>,
         learning: Option<aimd::Params>,
-        learned: Option<aimd::Record>,
+        learned: Option<aimd::Learned>,
     ) -> Gate {
         match self.sharing {
             Some(Sharing { holder, assumed }) if !limits.is_empty() => Gate::leased(limits, holder, assumed),

@@ -8,6 +8,7 @@ use crate::metrics;
 use crate::pages::View;
 use crate::why::RequestId;
 use crate::worker::Order;
+use aimd::steady::Level;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
@@ -118,6 +119,20 @@ fn of_chain(chain: &Chain, now: u64) -> Value {
     json!({ "head": chain.head.get(), "endpoints": endpoints })
 }
 
+/// What the steady law knows; `debt` is in refusals not yet paid for.
+fn of_level(level: &Level) -> Value {
+    let rounded = |number: f64| (number * 1000.0).round() / 1000.0;
+    json!({
+        "window_ms": level.window_ms,
+        "level": rounded(level.level),
+        "trial": rounded(level.ceiling() - level.level),
+        "refused": level.refused.is_finite().then(|| rounded(level.refused)),
+        "margin": rounded(level.margin),
+        "debt": rounded(level.debt),
+        "next_trial": level.next,
+    })
+}
+
 fn of_endpoint(chain: &Chain, endpoint: &Endpoint, now: u64) -> Value {
     let block = endpoint.state.block();
     let record = park(endpoint, now).map(|park| park.record());
@@ -133,6 +148,7 @@ fn of_endpoint(chain: &Chain, endpoint: &Endpoint, now: u64) -> Value {
         "parked_until": record.map(|record| record.parked_until),
         "parked_reason": record.map(|record| record.reason.as_str()),
         "ceilings": endpoint.account.gate.snapshot(now).iter().map(of_ceiling).collect::<Vec<_>>(),
+        "level": endpoint.account.gate.level().map(|level| of_level(&level)),
         "used_24h": endpoint.account.gate.use_24h(now),
         "in_flight": endpoint.state.in_flight(),
         "last_verdict": endpoint.state.last_verdict().map(detect::Verdict::as_str),

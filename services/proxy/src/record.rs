@@ -154,7 +154,9 @@ fn account_limited(at: At<'_>, attempt: &Attempt<'_>, judgement: &Judgement, now
         if quota { Kind::Quota { daily: judgement.detail == Detail::QuotaDaily } } else { Kind::Burst };
     endpoint.state.hit(now);
     at.worker.metrics.endpoint(at.chain, endpoint).hits[usize::from(quota)].add(1);
+    let chance = at.worker.rng.borrow_mut().random();
     let evidence = Evidence {
+        chance,
         sent_at: attempt.sent_at,
         requests: attempt.cost.requests,
         named_window_ms: judgement.window.map(|window| u64::from(window.seconds) * 1000),

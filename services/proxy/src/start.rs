@@ -8,7 +8,7 @@ use crate::fleet::{self, Fleet};
 use crate::gates::Gates;
 use crate::tables::{self, Tables};
 use anyhow::Context;
-use config::{Config, DegradedMode, Env, FleetConfig, LearningMode, LogFormat, Options, Settings};
+use config::{Config, DegradedMode, Env, LogFormat, Options, Settings};
 use detect::Rules;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -52,7 +52,6 @@ fn run(
     bound: Option<fn(&Bound)>,
 ) -> anyhow::Result<()> {
     let Config { settings, fleet, method_costs, clients, .. } = config;
-    not_served_yet(&fleet);
     // Each connection is a descriptor; what the system allows is ours to use.
     let descriptors = rlimit::increase_nofile_limit(u64::MAX).unwrap_or(0);
     let valkey = fleet::shared_store(&settings)?;
@@ -102,13 +101,4 @@ fn limits(settings: &Settings, valkey: Option<&Valkey>) -> ClientLimits {
         }
         _ => ClientLimits::alone(crate::clock::unix_ms),
     }
-}
-
-/// Settings of features that are not there yet are said aloud: silence would look like success.
-fn not_served_yet(fleet: &FleetConfig) {
-    let given = [(
-        fleet.endpoints().any(|(_, endpoint)| endpoint.learning.mode == LearningMode::Steady),
-        "capacity_learning.mode: steady is not there yet, ceilings are learned by aimd",
-    )];
-    given.iter().filter(|(given, _)| *given).for_each(|(_, what)| tracing::warn!("{what}"));
 }

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use aimd::Mode;
 use ledger::{Cost, Evidence, Gate, Sender, Take};
 use recovery::{Hit, Kind, Policy, Probe, Record};
 
@@ -32,6 +33,27 @@ impl Account {
         Self { gate, policy, parking, window_ms, hits: 0, decreases: Vec::new() }
     }
 
+    /// An account that learns by the law of `mode`, whose windows decide how long it is parked.
+    pub(crate) fn learning(gate: Gate, mode: Mode) -> Self {
+        let policy = match mode {
+            Mode::Aimd => Policy::default(),
+            Mode::Steady => Policy::default().quick(),
+        };
+        Self { policy, ..Self::new(gate, 60_000) }
+    }
+
+    /// Its parking, to be told to others.
+    pub(crate) fn parking(&self) -> Record {
+        self.parking
+    }
+
+    /// What others know of its parking.
+    pub(crate) fn hear_park(&mut self, theirs: &Record) {
+        if theirs.changed_at > self.parking.changed_at {
+            self.parking = *theirs;
+        }
+    }
+
     /// Whether a request goes to this account at `now`.
     pub(crate) fn admits(&self, now: u64) -> bool {
         if recovery::parked(&self.parking, now) {
@@ -57,11 +79,13 @@ impl Account {
         let Some(refusal) = refused else { return self.gate.served(sent_at, now) };
         self.hits += 1;
         let quota = refusal == Refusal::DailyQuota;
-        let evidence = Evidence { quota, ..Evidence::client(sent_at) };
+        let evidence = Evidence { quota, chance: rng.even(), ..Evidence::client(sent_at) };
         if let Some(cut) = self.gate.refused(&evidence, now) {
             self.decreases.push((now, cut.to));
         }
-        let hit = Hit { now, hint: None, kind: kind(refusal), window_ms: self.window_ms };
+        let learned = self.gate.level().map(|level| level.window_ms);
+        let window_ms = learned.unwrap_or(self.window_ms);
+        let hit = Hit { now, hint: None, kind: kind(refusal), window_ms };
         self.parking = recovery::hit(&self.parking, &self.policy, &hit, rng.even());
     }
 
@@ -71,12 +95,11 @@ impl Account {
             None => Probe::Clean,
             Some(refusal) => Probe::Limited { kind: kind(refusal), hint: None::<Duration> },
         };
+        let evidence = Evidence::probe(sent_at, rng.even());
         match refused {
-            None => self.gate.served(sent_at, now),
-            Some(_) => {
-                self.gate.refused(&Evidence { probe: true, ..Evidence::client(sent_at) }, now);
-            }
-        }
+            None => self.gate.back(&evidence, now),
+            Some(_) => self.gate.refused(&evidence, now),
+        };
         self.parking = recovery::probed(&self.parking, &self.policy, outcome, now, rng.even());
     }
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use aimd::{Peaks, Record as Learned};
+use aimd::{Learned, News};
 use fred::types::Value;
 use recovery::Record;
 
@@ -215,13 +215,11 @@ impl Subject {
     }
 
     fn is_worth_writing(&self, ours: &Learned, theirs: Option<&Learned>, now: u64) -> bool {
-        let Some(theirs) = theirs else {
-            return ours.has_estimate() || ours.spans.iter().any(|span| span.clean != Peaks::default());
-        };
-        // As it would be read back: who cut first is no difference.
-        let ours = Learned::decode(&ours.encode()).unwrap_or_else(|_| ours.clone());
-        let due = now.saturating_sub(self.learned_written.load(Relaxed)) >= CLEAN_EVERY_MS;
-        ours != *theirs && (due || ours.last_decrease() > theirs.last_decrease())
+        match ours.news(theirs) {
+            News::None => false,
+            News::Slight => now.saturating_sub(self.learned_written.load(Relaxed)) >= CLEAN_EVERY_MS,
+            News::Decision => true,
+        }
     }
 
     /// Takes our steps again on what is stored, writes the outcome, and goes on from it. True if it changed anything

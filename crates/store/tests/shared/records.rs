@@ -87,10 +87,14 @@ async fn what_one_learned_all_know_once() {
     first.gate.refused(&Evidence::client(at), at + 50).expect("a first estimate");
     second.gate.refused(&Evidence::client(at), at + 60).expect("a first estimate");
     let ceilings = |account: &store::Account| {
-        account
-            .gate
-            .export()
-            .map(|record| record.spans.iter().map(|s| s.estimate.map(|e| e.ceiling)).collect::<Vec<_>>())
+        account.gate.export().map(|record| {
+            record
+                .into_aimd(&aimd::Params::default())
+                .spans
+                .iter()
+                .map(|s| s.estimate.map(|e| e.ceiling))
+                .collect::<Vec<_>>()
+        })
     };
     let once = ceilings(&second);
     until("one estimate for both", || ceilings(&first) == once && ceilings(&second) == once).await;

@@ -1,0 +1,185 @@
+//! What holds of a steady level, whatever happens to it.
+
+use aimd::Learned;
+use aimd::steady::{Level, Look, Refusal, Seen, Trial, back, refused, served};
+use proptest::prelude::*;
+
+const NOW: u64 = 1_800_000_000_000;
+const SECOND: u64 = 1_000;
+const LEAST: f64 = 3.0;
+
+fn refusal(sent_at: u64, used: &[(u64, f64)]) -> Refusal<'_> {
+    Refusal {
+        sent_at,
+        used,
+        busiest: 0.0,
+        gap_ms: 1e9,
+        requests: 1,
+        probe: false,
+        named_window_ms: None,
+        round_trip_ms: 100,
+        least: LEAST,
+        chance: 0.5,
+    }
+}
+
+fn seen(sent_at: u64, used: f64) -> Seen {
+    Seen { sent_at, used, answers: 1.0, clipped: false, round_trip_ms: 100, shorter_ms: None }
+}
+
+/// A level of 199 per second, refused at 200.
+fn found() -> Option<Level> {
+    let mut known = None;
+    let moved = refused(&mut known, &refusal(NOW, &[(1_000, 200.0), (10_000, 200.0)]), NOW + 100);
+    assert_eq!(moved.map(|moved| (moved.window_ms, moved.from, moved.to)), Some((1_000, None, 199.0)));
+    known
+}
+
+/// Serves evenly from `from` on for `seconds`, all of the ceiling of the time or `part` of it.
+fn use_it(known: &mut Option<Level>, from: u64, seconds: u64, part: f64) -> u64 {
+    let (level, mut look) = (known.as_mut().expect("a level"), Look::default());
+    let until = from + seconds * SECOND;
+    for at in (from..until).step_by(50) {
+        served(
+            level,
+            &mut look,
+            &Seen { answers: level.level / 20.0, ..seen(at, part * level.ceiling()) },
+            at + 100,
+        );
+    }
+    until
+}
+
+/// Kills: growth by time, growth by answers alone.
+#[test]
+fn nothing_grows_without_use_of_all_of_it() {
+    let mut known = found();
+    let before = known.expect("found").level;
+    let until = use_it(&mut known, NOW + 1_000, 600, 0.9);
+    assert_eq!(known.expect("found").level, before);
+    // A week with a request an hour.
+    let mut look = Look::default();
+    for hour in 0..168 {
+        let at = until + hour * 3_600 * SECOND;
+        served(known.as_mut().expect("found"), &mut look, &seen(at, 1.0), at + 100);
+    }
+    assert_eq!(known.expect("found").ceiling(), before);
+}
+
+/// Kills: a trial that needs no use above the level, and one that never ends.
+#[test]
+fn a_limit_that_trebled_is_found_within_a_minute() {
+    let mut known = found();
+    let until = use_it(&mut known, NOW + 1_000, 60, 1.0);
+    assert!(known.expect("found").level > 600.0, "{known:?} at {until}");
+}
+
+/// Kills: a cut by what was refused after a single refusal, and two cuts in one episode.
+#[test]
+fn only_a_second_refusal_lowers_the_level_and_only_once() {
+    let mut known = found();
+    use_it(&mut known, NOW + 1_000, 3, 0.5);
+    let level = known.expect("found").level;
+    let at = NOW + 5_000;
+    let used = [(1_000, 150.0), (10_000, 1_500.0)];
+    refused(&mut known, &refusal(at, &used), at + 100);
+    assert!((known.expect("found").level - 0.995 * level).abs() < 0.01, "kills: halving on a stray");
+    refused(&mut known, &refusal(at + 10, &used), at + 110);
+    let confirmed = known.expect("found").level;
+    assert!((140.0..150.0).contains(&confirmed), "{confirmed}");
+    for late in 20..90 {
+        refused(&mut known, &refusal(at + late, &[(1_000, 20.0), (10_000, 200.0)]), at + 100 + late);
+    }
+    assert_eq!(known.expect("found").level, confirmed, "one episode");
+}
+
+/// Kills: a failed trial that takes something from the level.
+#[test]
+fn a_refused_trial_lowers_nothing() {
+    let mut known = found();
+    let level = known.expect("found").level;
+    let mut at = NOW + 1_000;
+    while known.expect("found").trial == Trial::None {
+        at = use_it(&mut known, at, 1, 1.0);
+    }
+    let used = [(1_000, level + 0.5)];
+    let moved = refused(&mut known, &refusal(at, &used), at + 100);
+    assert!(moved.is_some(), "the ceiling fell");
+    assert!((known.expect("found").level - level).abs() < 0.01 * level, "{known:?}");
+    assert_eq!(known.expect("found").trial, Trial::None);
+}
+
+/// Kills: taking the level for what an account grants that refuses although it rests.
+#[test]
+fn an_account_that_refuses_for_long_is_measured() {
+    let mut known = found();
+    let at = NOW + 5_000;
+    refused(&mut known, &refusal(at, &[(1_000, 100.0)]), at + 100);
+    let still = Refusal { probe: true, ..refusal(at + 500, &[(1_000, 80.0)]) };
+    refused(&mut known, &still, at + 600);
+    let free = Refusal { probe: true, ..refusal(at + 800, &[(1_000, 120.0)]) };
+    back(&mut known, &free, at + 900);
+    let level = known.expect("found").level;
+    assert!((99.0..121.0).contains(&level), "{level}");
+}
+
+/// Two replicas that decided at once: the store's decision holds, and a refusal it does not know of.
+#[test]
+fn beside_anothers_decision_ours_gives_way_and_our_refusal_does_not() {
+    let theirs = Level { decisions: 9, level: 210.0, ..found().expect("found") };
+    let ours = Level { decisions: 9, level: 205.0, ..theirs };
+    assert_eq!(ours.beside(&theirs), theirs);
+    let hit = Level { decisions: 8, level: 150.0, hit: theirs.hit + 500, ..theirs };
+    let both = hit.beside(&theirs);
+    assert_eq!((both.level, both.decisions, both.hit), (150.0, 10, hit.hit), "kills: forgetting the refusal");
+    assert_eq!(theirs.beside(&hit), theirs, "kills: going back to an older record");
+}
+
+fn event() -> impl Strategy<Value = (u8, u64, f64, f64)> {
+    (0..6u8, 0..5_000u64, 0.0..2_000.0f64, 0.0..60_000.0f64)
+}
+
+proptest! {
+    /// Kills: a level under the least, not a number, or beyond twice what was used; a record longer than 200 bytes or
+    /// read back as another.
+    #[test]
+    fn a_level_is_sound_whatever_comes(events in prop::collection::vec(event(), 1..300)) {
+        let (mut known, mut look, mut now) = (None, Look::default(), NOW);
+        let mut most: f64 = LEAST;
+        for (what, passed, short, long) in events {
+            now += passed;
+            most = most.max(short).max(long);
+            let used = [(1_000, short), (10_000, short.max(long / 6.0)), (60_000, long)];
+            let refusal = refusal(now.saturating_sub(passed.min(300)), &used);
+            match (what, &mut known) {
+                (0, known) => { refused(known, &refusal, now); }
+                (1, known) => { refused(known, &Refusal { probe: true, ..refusal }, now); }
+                (2, known) => { back(known, &Refusal { probe: true, ..refusal }, now); }
+                (_, Some(level)) => { served(level, &mut look, &seen(refusal.sent_at, short), now); }
+                (_, None) => {}
+            }
+            let Some(level) = known else { continue };
+            prop_assert!(level.level >= LEAST.min(level.level.ceil()) && level.level.is_finite());
+            prop_assert!(level.ceiling() <= 4.0 * most + 8.0, "{} of {most}", level.ceiling());
+            let line = Learned::Steady(Box::new(level)).encode();
+            prop_assert!(line.len() <= 200, "{} bytes: {line}", line.len());
+            let Ok(Learned::Steady(read)) = Learned::decode(&line) else { panic!("unreadable: {line}") };
+            prop_assert!((read.level - level.level).abs() < 0.001 && read.decisions == level.decisions);
+            prop_assert_eq!(Learned::Steady(read.clone()).encode(), line);
+        }
+    }
+}
+
+/// Kills: a line of another law taken for one's own, and a replica of the other law that sees no ceiling.
+#[test]
+fn each_law_reads_the_others_record() {
+    let level = Learned::Steady(Box::new(found().expect("found")));
+    let params = aimd::Params::default();
+    let as_aimd = Learned::decode(&level.encode()).expect("a line").into_aimd(&params);
+    assert_eq!(as_aimd.spans[0].ceiling(&params, NOW), Some(199));
+    let as_steady = Learned::Aimd(as_aimd).into_steady(&params).expect("an estimate");
+    assert_eq!((as_steady.window_ms, as_steady.ceiling()), (1_000, 199.0));
+    for bad in ["", "2", "2|", "3|1|1000", "2|0|0|0|0|0|0|0|0|0|0|0|0|0|0|0|0|0|0|0|0|0|0|0|0|0"] {
+        assert!(Learned::decode(bad).is_err(), "{bad}");
+    }
+}

@@ -1,0 +1,339 @@
+//! One hidden limit against one law, request by request, on one or several replicas that share what they learn through a
+//! store which delays and loses what they say. A second endpoint takes what is turned away, so nothing waits.
+
+use aimd::{Learned, Mode, News, Params};
+use ledger::Gate;
+
+use super::account::{Account, Refusal};
+use super::events::Events;
+use super::hidden::{Arrivals, Demand, Hidden, Provider};
+use super::rng::Rng;
+
+/// Runs begin at a Monday's midnight.
+const START_US: u64 = 1_699_833_600_000_000;
+const SYNC_US: u64 = 500_000;
+const MINUTE_US: u64 = 60_000_000;
+/// A message takes up to so long, and of so many one is lost.
+const WAY_US: f64 = 20_000.0;
+const LOST: f64 = 0.02;
+
+/// A run.
+#[derive(Debug, Clone)]
+pub struct Contest {
+    /// What the provider does.
+    pub hidden: Hidden,
+    /// What clients do.
+    pub demand: Demand,
+    /// So many windows with demand, then as many without, and so on.
+    pub idle: Option<f64>,
+    /// A round trip in seconds, ± 25 %.
+    pub round_trip_s: f64,
+    /// The law.
+    pub mode: Mode,
+    /// The window is configured.
+    pub window_known: bool,
+    /// How many replicas.
+    pub replicas: usize,
+    /// Replicas hear of each other only so often (seconds), not at once.
+    pub deaf_s: Option<f64>,
+    /// Seconds before anything is counted, and seconds counted.
+    pub seconds: (f64, f64),
+}
+
+/// What came of it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Score {
+    /// Served ÷ what a greedy client would be granted.
+    pub used: f64,
+    /// Refused ÷ sent.
+    pub refused: f64,
+    /// The same in the worst minute.
+    pub worst_minute: f64,
+    /// Windows from the step until it was followed; infinite if it was not.
+    pub followed: f64,
+}
+
+#[derive(Clone)]
+enum Event {
+    Arrives,
+    Reaches { replica: usize, sent_at: u64, probe: bool, back_us: u64 },
+    Answers { replica: usize, sent_at: u64, probe: bool, refused: bool },
+    ProbeDue { replica: usize },
+    Syncs { replica: usize, regular: bool },
+    StoreHears { replica: usize, learned: Option<Learned>, park: recovery::Record },
+    Hears { replica: usize, learned: Option<Learned>, park: recovery::Record },
+}
+
+struct Replica {
+    account: Account,
+    told: Option<Learned>,
+}
+
+#[derive(Default)]
+struct Store {
+    learned: Option<Learned>,
+    park: recovery::Record,
+}
+
+struct Run<'a> {
+    plan: &'a Contest,
+    rng: Rng,
+    events: Events<Event>,
+    arrivals: Arrivals,
+    provider: Provider,
+    greedy: Provider,
+    replicas: Vec<Replica>,
+    store: Store,
+    tally: Tally,
+}
+
+impl Contest {
+    /// Runs it with `seed`.
+    #[must_use]
+    pub fn run(&self, seed: u64) -> Score {
+        let window_ms = (self.hidden.window_s * 1000.0) as u64;
+        let params = Params {
+            mode: self.mode,
+            window_ms: self.window_known.then_some(window_ms),
+            ..Params::default()
+        };
+        let replica = |_| Replica {
+            account: Account::learning(Gate::new(Vec::new(), Some(params)), self.mode),
+            told: None,
+        };
+        let greedy = Hidden { counts_refused: false, ..self.hidden };
+        let mut run = Run {
+            plan: self,
+            rng: Rng::new(seed),
+            events: Events::default(),
+            arrivals: Arrivals::new(self.demand, &self.hidden, self.idle),
+            provider: Provider::new(&self.hidden, seed),
+            greedy: Provider::new(&greedy, seed),
+            replicas: (0..self.replicas).map(replica).collect(),
+            store: Store::default(),
+            tally: Tally::new(self),
+        };
+        run.events.at(START_US, Event::Arrives);
+        for replica in 0..self.replicas {
+            if self.replicas > 1 {
+                run.events.at(START_US + replica as u64 * 7_000, Event::Syncs { replica, regular: true });
+            }
+        }
+        let end = START_US + ((self.seconds.0 + self.seconds.1) * 1e6) as u64;
+        while let Some((at, event)) = run.events.next().filter(|(at, _)| *at < end) {
+            run.apply(event, at);
+        }
+        run.tally.score()
+    }
+}
+
+impl Run<'_> {
+    fn apply(&mut self, event: Event, at_us: u64) {
+        let now = at_us / 1000;
+        match event {
+            Event::Arrives => self.arrives(at_us),
+            Event::Reaches { replica, sent_at, probe, back_us } => {
+                let stray = self.rng.chance(self.plan.hidden.strays);
+                let refused = !self.provider.serves(at_us - START_US) || stray;
+                self.tally.sent(at_us - START_US, refused, self.provider.limit(at_us - START_US));
+                self.events.at(back_us, Event::Answers { replica, sent_at, probe, refused });
+            }
+            Event::Answers { replica, sent_at, probe, refused } => {
+                self.answers(replica, sent_at, probe, refused, at_us);
+            }
+            Event::ProbeDue { replica } => {
+                if self.replicas[replica].account.probe_due(now).is_some_and(|due| due <= now) {
+                    self.replicas[replica].account.probe_sent(now);
+                    self.send(replica, true, at_us);
+                }
+            }
+            Event::Syncs { replica, regular } => self.syncs(replica, regular, at_us),
+            Event::StoreHears { replica, learned, park } => {
+                self.store_hears(replica, learned, &park, at_us);
+            }
+            Event::Hears { replica, learned, park } => {
+                let heard = &mut self.replicas[replica];
+                if let Some(learned) = learned {
+                    heard.account.gate.adopt(&learned, now);
+                    heard.told = Some(learned);
+                }
+                heard.account.hear_park(&park);
+            }
+        }
+    }
+
+    fn arrives(&mut self, at_us: u64) {
+        let next = self.arrivals.after(at_us - START_US, &mut self.rng) + START_US;
+        self.events.at(next, Event::Arrives);
+        let half_us = (self.plan.round_trip_s * 5e5) as u64;
+        if self.greedy.serves(at_us - START_US + half_us) {
+            self.tally.granted(at_us - START_US);
+        }
+        let replica = (self.rng.even() * self.replicas.len() as f64) as usize;
+        if self.replicas[replica].account.admits(at_us / 1000) {
+            self.send(replica, false, at_us);
+        }
+    }
+
+    fn send(&mut self, replica: usize, probe: bool, at_us: u64) {
+        let trip = self.plan.round_trip_s * 1e6 * (0.75 + 0.5 * self.rng.even());
+        let back_us = at_us + trip as u64;
+        let reaches = Event::Reaches { replica, sent_at: at_us / 1000, probe, back_us };
+        self.events.at(at_us + (trip / 2.0) as u64, reaches);
+    }
+
+    fn answers(&mut self, replica: usize, sent_at: u64, probe: bool, refused: bool, at_us: u64) {
+        let now = at_us / 1000;
+        let told = &mut self.replicas[replica];
+        let was_due = told.account.probe_due(now);
+        let refused = refused.then_some(Refusal::Rate);
+        if probe {
+            told.account.probed(sent_at, refused, now, &mut self.rng);
+        } else {
+            told.account.answered(sent_at, refused, now, &mut self.rng);
+        }
+        let due = told.account.probe_due(now);
+        if let Some(due) = due.filter(|_| due != was_due) {
+            self.events.at(due.max(now) * 1000, Event::ProbeDue { replica });
+        }
+        let learned = told.account.gate.export();
+        let news = learned.is_some_and(|ours| ours.news(told.told.as_ref()) == News::Decision);
+        if self.replicas.len() > 1 && self.plan.deaf_s.is_none() && (news || due != was_due) {
+            self.events.at(at_us, Event::Syncs { replica, regular: false });
+        }
+    }
+
+    fn syncs(&mut self, replica: usize, regular: bool, at_us: u64) {
+        if regular {
+            let every = self.plan.deaf_s.map_or(SYNC_US, |s| (s * 1e6) as u64);
+            self.events.at(at_us + every, Event::Syncs { replica, regular: true });
+        }
+        let told = &mut self.replicas[replica];
+        let learned = told.account.gate.export();
+        told.told = learned.clone().or(told.told.take());
+        let park = told.account.parking();
+        let says = Event::StoreHears { replica, learned, park };
+        self.on_its_way(says, at_us);
+    }
+
+    fn store_hears(&mut self, replica: usize, learned: Option<Learned>, park: &recovery::Record, at_us: u64) {
+        let through = |learned: Learned| Learned::decode(&learned.encode()).expect("what is written is read");
+        let news =
+            learned.as_ref().is_some_and(|ours| ours.news(self.store.learned.as_ref()) == News::Decision);
+        if news {
+            self.store.learned = learned.map(through);
+        }
+        let parked = park.changed_at > self.store.park.changed_at;
+        if parked {
+            self.store.park = *park;
+        }
+        let tell_all = (news || parked) && self.plan.deaf_s.is_none();
+        for other in (0..self.replicas.len()).filter(|other| *other == replica || tell_all) {
+            let says =
+                Event::Hears { replica: other, learned: self.store.learned.clone(), park: self.store.park };
+            self.on_its_way(says, at_us);
+        }
+    }
+
+    fn on_its_way(&mut self, event: Event, at_us: u64) {
+        let way = WAY_US * self.rng.even();
+        if !self.rng.chance(LOST) {
+            self.events.at(at_us + way as u64, event);
+        }
+    }
+}
+
+/// What is counted.
+struct Tally {
+    from_us: u64,
+    step: Option<(u64, f64, f64)>,
+    window_us: u64,
+    granted: f64,
+    served: f64,
+    refused: f64,
+    minute: (u64, f64, f64),
+    worst: f64,
+    window: (u64, f64, f64),
+    good: u64,
+    followed: f64,
+}
+
+impl Tally {
+    fn new(plan: &Contest) -> Self {
+        let step = plan.hidden.step.map(|(at, to)| ((at * 1e6) as u64, plan.hidden.limit, to));
+        Self {
+            from_us: (plan.seconds.0 * 1e6) as u64,
+            step,
+            window_us: (plan.hidden.window_s * 1e6) as u64,
+            granted: 0.0,
+            served: 0.0,
+            refused: 0.0,
+            minute: (0, 0.0, 0.0),
+            worst: 0.0,
+            window: (0, 0.0, 0.0),
+            good: 0,
+            followed: f64::INFINITY,
+        }
+    }
+
+    /// A greedy client was granted one.
+    fn granted(&mut self, at_us: u64) {
+        self.granted += f64::from(at_us >= self.from_us);
+    }
+
+    fn sent(&mut self, at_us: u64, refused: bool, limit: f64) {
+        let (served, refused) = (f64::from(!refused), f64::from(refused));
+        if at_us >= self.from_us {
+            self.served += served;
+            self.refused += refused;
+            let minute = at_us / MINUTE_US;
+            if minute != self.minute.0 {
+                self.end_minute();
+                self.minute = (minute, 0.0, 0.0);
+            }
+            (self.minute.1, self.minute.2) = (self.minute.1 + served, self.minute.2 + refused);
+        }
+        if let Some((step, from, to)) = self.step.filter(|(step, _, _)| at_us >= *step) {
+            let number = (at_us - step) / self.window_us;
+            if number != self.window.0 {
+                self.end_window(from, to);
+                self.window = (number, 0.0, 0.0);
+            }
+            (self.window.1, self.window.2) = (self.window.1 + served, self.window.2 + refused);
+        }
+        let _ = limit;
+    }
+
+    fn end_minute(&mut self) {
+        let sent = self.minute.1 + self.minute.2;
+        if sent > 0.0 && self.minute.0 * MINUTE_US >= self.from_us {
+            self.worst = self.worst.max(self.minute.2 / sent);
+        }
+    }
+
+    /// A fall is followed when two windows in a row send no more than the new limit and are granted half of it, a rise
+    /// when one is granted 85 %.
+    fn end_window(&mut self, from: f64, to: f64) {
+        let (number, served, refused) = self.window;
+        let falls = to < from;
+        let good = if falls {
+            served + refused <= 1.02 * to + 1.0 && served >= 0.5 * to
+        } else {
+            served >= 0.85 * to
+        };
+        self.good = if good { self.good + 1 } else { 0 };
+        if self.followed.is_infinite() && self.good >= if falls { 2 } else { 1 } {
+            self.followed = if falls { number as f64 - 1.0 } else { number as f64 + 1.0 };
+        }
+    }
+
+    fn score(mut self) -> Score {
+        self.end_minute();
+        Score {
+            used: self.served / self.granted.max(1.0),
+            refused: self.refused / (self.served + self.refused).max(1.0),
+            worst_minute: self.worst,
+            followed: self.followed,
+        }
+    }
+}

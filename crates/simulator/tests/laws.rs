@@ -1,0 +1,37 @@
+//! What the steady law reaches on a virtual clock, in a short draw: the whole table is the example `laws`.
+
+use aimd::Mode;
+use simulator::convergence::{Contest, Score, listed, steps};
+
+const SEED: u64 = 11;
+
+fn shortened(name: &str, mode: Mode) -> Contest {
+    let all = listed(mode).into_iter().chain(steps(mode));
+    let entry = all.into_iter().find(|entry| entry.name == name).expect(name);
+    entry.contest
+}
+
+fn check(name: &str, seconds: (f64, f64), reached: impl Fn(&Score) -> bool) {
+    let contest = Contest { seconds, ..shortened(name, Mode::Steady) };
+    let score = contest.run(SEED);
+    assert!(reached(&score), "{name}, seed {SEED}: {score:?}");
+}
+
+/// Kills: use counted at the answer, a pace that leaves gaps, trials that are not paid for.
+#[test]
+fn nearly_all_of_a_limit_is_used_and_nearly_nothing_refused() {
+    let both = |score: &Score| score.used >= 0.95 && score.refused <= 0.002;
+    check("fixed 200 per 1 s, 200 per window, fixed", (150.0, 250.0), both);
+    check("rolling 200 per 1 s, 200 per window, rolling", (150.0, 250.0), both);
+    check("counter 200 per 1 s, 200 per window, counter", (150.0, 250.0), both);
+}
+
+/// Kills: a law that is none, and runs that depend on anything but their seed.
+#[test]
+fn a_run_follows_from_its_seed_and_its_law() {
+    let name = "rolling 200 per 1 s, 200 per window, rolling";
+    let run = |mode, seed| Contest { seconds: (30.0, 60.0), ..shortened(name, mode) }.run(seed);
+    assert_eq!(run(Mode::Steady, 3), run(Mode::Steady, 3));
+    assert_ne!(run(Mode::Steady, 3), run(Mode::Steady, 4));
+    assert_ne!(run(Mode::Steady, 3), run(Mode::Aimd, 3));
+}
