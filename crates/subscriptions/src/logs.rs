@@ -204,6 +204,10 @@ impl Logs {
             (read && !keys.contains(&told.key)) || (forked && told.number > to)
         };
         self.remove(gone, out);
+        // A block may be known by its hash although the logs that were read were another's at its height.
+        logs.iter().for_each(|log| {
+            self.settled.remove(&log.key.block);
+        });
         logs.into_iter().for_each(|log| self.deliver(log, out));
         if let Some(gap) = &mut self.gap {
             gap.stage = Stage::Marking;
