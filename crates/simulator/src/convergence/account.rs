@@ -79,14 +79,15 @@ impl Account {
         let Some(refusal) = refused else { return self.gate.served(sent_at, now) };
         self.hits += 1;
         let quota = refusal == Refusal::DailyQuota;
-        let evidence = Evidence { quota, chance: rng.even(), ..Evidence::client(sent_at) };
+        let chance = rng.even();
+        let evidence = Evidence { quota, chance, ..Evidence::client(sent_at) };
         if let Some(cut) = self.gate.refused(&evidence, now) {
             self.decreases.push((now, cut.to));
         }
         let learned = self.gate.level().map(|level| level.window_ms);
         let window_ms = learned.unwrap_or(self.window_ms);
         let hit = Hit { now, hint: None, kind: kind(refusal), window_ms };
-        self.parking = recovery::hit(&self.parking, &self.policy, &hit, rng.even());
+        self.parking = recovery::hit(&self.parking, &self.policy, &hit, chance);
     }
 
     /// A probe came back.
@@ -95,12 +96,13 @@ impl Account {
             None => Probe::Clean,
             Some(refusal) => Probe::Limited { kind: kind(refusal), hint: None::<Duration> },
         };
-        let evidence = Evidence::probe(sent_at, rng.even());
+        let chance = rng.even();
+        let evidence = Evidence::probe(sent_at, chance);
         match refused {
             None => self.gate.back(&evidence, now),
             Some(_) => self.gate.refused(&evidence, now),
         };
-        self.parking = recovery::probed(&self.parking, &self.policy, outcome, now, rng.even());
+        self.parking = recovery::probed(&self.parking, &self.policy, outcome, now, chance);
     }
 }
 
