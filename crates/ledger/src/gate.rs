@@ -364,6 +364,23 @@ impl Gate {
         }
     }
 
+    /// How much is asked of a learned ceiling here, for the other processes that share it: requests in a thousand seconds.
+    /// `None` if nothing is shared in this way.
+    #[must_use]
+    pub fn wanted(&self, now: u64) -> Option<u64> {
+        match &self.ceilings {
+            Ceilings::Learned(learned) => Some(learned.wanted(now)),
+            Ceilings::None | Ceilings::Fixed(_) | Ceilings::Leased(_) | Ceilings::Steady(_) => None,
+        }
+    }
+
+    /// All other processes together ask for so much, in the unit of [`Gate::wanted`]: a learned ceiling is divided.
+    pub fn beside(&self, others: u64, now: u64) {
+        if let Ceilings::Learned(learned) = &self.ceilings {
+            learned.beside(others, now);
+        }
+    }
+
     /// Takes over what other replicas learned, as read from the store. False if it does not apply here.
     pub fn adopt(&self, record: &Record, now: u64) -> bool {
         let adopted = match &self.ceilings {

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use aimd::{Params, Record, Witness};
 
+use crate::portion::Portion;
 use crate::ticket::Outstanding;
 use crate::{CeilingKind, CeilingView, Cost, Evidence, Lowered, Slots, Take, Ticket, Unit};
 
@@ -24,6 +25,8 @@ const LOOK_MS: u64 = 10;
 #[derive(Debug)]
 pub(crate) struct Learned {
     params: Params,
+    /// Which part of the ceilings is ours. What the law is told is what all processes see.
+    portion: Portion,
     spans: Vec<SpanUse>,
     /// Admitted and not sent yet: stands against every span.
     outstanding: Arc<AtomicU64>,
@@ -45,7 +48,10 @@ struct SpanUse {
     /// Use, but no evidence of what the account bears.
     probes: Slots,
     refused: Slots,
+    /// Our part of what was learned.
     ceiling: AtomicU64,
+    /// What was learned, for all processes together.
+    learned: AtomicU64,
     known_clean: AtomicU64,
 }
 
@@ -54,6 +60,7 @@ impl Learned {
         let record = record.or_fresh(&params);
         let learned = Self {
             params,
+            portion: Portion::default(),
             spans: record.spans.iter().map(|span| SpanUse::new(span.window_ms)).collect(),
             outstanding: Arc::default(),
             refresh_at: AtomicU64::new(0),
@@ -74,7 +81,10 @@ impl Learned {
         }
         match self.admit(cost.requests, now) {
             Some(room) => Take::Granted(Ticket { outstanding: Some(room), ..Ticket::free(cost) }),
-            None => Take::Dry { again_at: self.when(cost.requests, now), kind: CeilingKind::Learned },
+            None => {
+                self.portion.asked(cost.requests);
+                Take::Dry { again_at: self.when(cost.requests, now), kind: CeilingKind::Learned }
+            }
         }
     }
 
@@ -107,8 +117,11 @@ impl Learned {
             let aged = span.frees(held, now);
             let short = span.short_of(held, now);
             let growth = known.next_growth(&self.params, now);
-            let grows =
-                known.estimate.zip(growth).filter(|(e, _)| short <= e.step).map_or(NONE, |(_, at)| at);
+            let grows = known
+                .estimate
+                .zip(growth)
+                .filter(|(e, _)| self.portion.all(short) <= e.step)
+                .map_or(NONE, |(_, at)| at);
             if short == 0 { now } else { aged.min(grows) }
         };
         self.spans.iter().zip(&record.spans).map(opens).max().unwrap_or(now)
@@ -116,6 +129,7 @@ impl Learned {
 
     /// Counts `n` dispatched at `now`. Room held for them must be freed after this, not before.
     pub(crate) fn count(&self, n: u32, now: u64) {
+        self.portion.asked(n);
         for span in &self.spans {
             span.sent.add_sent(n, now);
         }
@@ -168,7 +182,7 @@ impl Learned {
         let proof = aimd::Evidence {
             sent_at: evidence.sent_at,
             observed: &self.spans.iter().map(|span| self.base(span, evidence.sent_at)).collect::<Vec<_>>(),
-            used: &self.spans.iter().map(|span| span.used(evidence.sent_at)).collect::<Vec<_>>(),
+            used: &self.used_by_span(evidence.sent_at),
             named_window_ms: evidence.named_window_ms,
             witness,
         };
@@ -181,6 +195,18 @@ impl Learned {
 
     pub(crate) fn params(&self) -> &Params {
         &self.params
+    }
+
+    /// How much is asked for here: see [`Portion::wanted`].
+    pub(crate) fn wanted(&self, now: u64) -> u64 {
+        self.portion.wanted(now)
+    }
+
+    /// All other processes together want so much.
+    pub(crate) fn beside(&self, others: u64, now: u64) {
+        if self.portion.beside(others) {
+            self.publish(&self.record(), now);
+        }
     }
 
     pub(crate) fn export(&self) -> Record {
@@ -201,19 +227,24 @@ impl Learned {
 
     pub(crate) fn views(&self, now: u64) -> Vec<CeilingView> {
         self.refresh(now);
-        self.spans.iter().filter_map(|span| span.view(now)).collect()
+        self.spans.iter().filter_map(|span| span.view(&self.portion, now)).collect()
     }
 
     fn observed_by_span(&self, at: u64) -> Vec<u64> {
         self.spans.iter().map(|span| self.observed(span, at)).collect()
     }
 
+    fn used_by_span(&self, at: u64) -> Vec<u64> {
+        self.spans.iter().map(|span| self.portion.all(span.used(at))).collect()
+    }
+
+    /// What all processes used, as far as that can be told from what was used here.
     fn observed(&self, span: &SpanUse, at: u64) -> u64 {
         let recently = self.left_out_at.load(Ordering::Relaxed).saturating_add(span.window_ms) >= at;
         if !recently {
-            return span.sent.within(at);
+            return self.portion.all(span.sent.within(at));
         }
-        span.used(at).saturating_sub(span.refused.within(at))
+        self.portion.all(span.used(at).saturating_sub(span.refused.within(at)))
     }
 
     /// What a ceiling is cut from. Where there is one it bounds this, and slots are given the benefit of one request:
@@ -223,7 +254,7 @@ impl Learned {
         if span.ceiling.load(Ordering::Relaxed) == NONE {
             return observed;
         }
-        span.touched(at).min(observed.saturating_add(1))
+        self.portion.all(span.touched(at)).min(observed.saturating_add(1))
     }
 
     fn refresh(&self, now: u64) {
@@ -235,7 +266,9 @@ impl Learned {
     /// Copies out of the record what the hot path reads. The lock is held, so the last change wins.
     fn publish(&self, record: &Record, now: u64) {
         for (span, known) in self.spans.iter().zip(&record.spans) {
-            span.ceiling.store(known.ceiling(&self.params, now).unwrap_or(NONE), Ordering::Relaxed);
+            let learned = known.ceiling(&self.params, now);
+            span.learned.store(learned.unwrap_or(NONE), Ordering::Relaxed);
+            span.ceiling.store(learned.map_or(NONE, |all| self.portion.of(all)), Ordering::Relaxed);
             span.known_clean.store(known.taught(), Ordering::Relaxed);
         }
         let growth = record.spans.iter().filter_map(|span| span.next_growth(&self.params, now)).min();
@@ -257,6 +290,7 @@ impl SpanUse {
             probes: Slots::tenths_of(window_ms),
             refused: Slots::tenths_of(window_ms),
             ceiling: AtomicU64::new(NONE),
+            learned: AtomicU64::new(NONE),
             known_clean: AtomicU64::new(0),
         }
     }
@@ -298,14 +332,14 @@ impl SpanUse {
         self.sent.frees(self.short_of(held, now), WAYS_DIFFER_MS, now).unwrap_or(whole_window)
     }
 
-    fn view(&self, now: u64) -> Option<CeilingView> {
-        let limit = self.ceiling.load(Ordering::Relaxed);
+    fn view(&self, portion: &Portion, now: u64) -> Option<CeilingView> {
+        let limit = self.learned.load(Ordering::Relaxed);
         (limit != NONE).then(|| CeilingView {
             window_ms: self.window_ms,
             unit: Unit::Requests,
             limit,
             kind: CeilingKind::Learned,
-            used: self.sent.within(now),
+            used: portion.all(self.sent.within(now)),
         })
     }
 }

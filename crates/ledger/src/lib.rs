@@ -19,6 +19,7 @@ mod lease;
 mod leased;
 mod overflow;
 mod plan;
+mod portion;
 mod presence;
 mod several;
 mod slots;

@@ -108,6 +108,11 @@ impl Of {
         self.of("hours")
     }
 
+    /// A hash: how much each replica is asked for under a learned ceiling, and when it said so.
+    pub(crate) fn wants(&self) -> String {
+        self.of("wants")
+    }
+
     /// A hash: the ledger of one static limit.
     pub(crate) fn ledger(&self, limit: &ledger::Limit) -> String {
         let unit = match limit.unit {

@@ -68,6 +68,8 @@ struct Found {
     park: String,
     learned: String,
     hours: Vec<String>,
+    /// What all others are asked for under a learned ceiling.
+    wanted: u64,
 }
 
 impl Handle {
@@ -131,6 +133,7 @@ impl Subject {
         let leases = account.map_or(&[][..], |account| account.gate.leases());
         // To be heard before what was spent alone is reported would free the share that is kept back for it.
         let hello = !leases.is_empty() && !leases.iter().any(|lease| lease.owes_report(now));
+        let wanted = account.and_then(|account| account.gate.wanted(now));
         let knows = leases.first().and_then(ledger::Leased::knows);
         let flag = |yes: bool| if yes { "1" } else { "" }.to_owned();
         let args = vec![
@@ -139,8 +142,10 @@ impl Subject {
             knows.map_or_else(String::new, |n| n.to_string()),
             hours.to_owned(),
             flag(depth == Depth::Whole && account.is_some()),
+            wanted.map_or_else(String::new, |wanted| wanted.to_string()),
         ];
-        let keys = vec![self.of.park(), self.of.learned(), self.of.replicas(), self.of.hours()];
+        let of = &self.of;
+        let keys = vec![of.park(), of.learned(), of.replicas(), of.hours(), of.wants()];
         let answer = ground.link.run(Op::Sync, &ground.scripts.sync, keys, args, LIMIT).await;
         let answer = answer.inspect_err(|failure| {
             if let Failure::Refused(why) = failure {
@@ -163,6 +168,7 @@ impl Subject {
         depth: Depth,
         now: u64,
     ) -> Result<(), Failure> {
+        account.gate.beside(found.wanted, now);
         if depth == Depth::Whole {
             let mut others = BTreeMap::new();
             for line in &found.hours {
@@ -285,12 +291,13 @@ impl Ground {
 }
 
 fn read(answer: Value) -> Option<Found> {
-    let [_, live, park, learned, hours] = <[Value; 5]>::try_from(answer.into_array()).ok()?;
+    let [_, live, park, learned, hours, wanted] = <[Value; 6]>::try_from(answer.into_array()).ok()?;
     let hours = hours.into_array().iter().map(Value::as_string).collect::<Option<_>>()?;
     Some(Found {
         live: u32::try_from(live.as_u64()?).ok()?,
         park: park.as_string()?,
         learned: learned.as_string()?,
         hours,
+        wanted: wanted.as_u64()?,
     })
 }

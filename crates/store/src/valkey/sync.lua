@@ -1,7 +1,7 @@
 -- Says hello, tells what this replica dispatched, and reads what others know. Each replica writes fields of its own.
--- KEYS: park, learned, replicas, hours. ARGV: holder, whether to say hello ("1"), proxies it knows of ("" for none),
--- its hours ("" for nothing new), whether to read the hours of others ("1").
-local GONE, DAY = 600000, 90000000
+-- KEYS: park, learned, replicas, hours, wants. ARGV: holder, whether to say hello ("1"), proxies it knows of ("" for
+-- none), its hours ("" for nothing new), whether to read the hours of others ("1"), what it is asked for ("": not told).
+local GONE, DAY, NEW = 600000, 90000000, 3000
 local holder, knows = ARGV[1], tonumber(ARGV[3])
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -34,4 +34,16 @@ if ARGV[5] == '1' then
     elseif told[i] ~= holder then hours[#hours + 1] = told[i + 1] end
   end
 end
-return { now, live, call('GET', KEYS[1]) or '', call('GET', KEYS[2]) or '', hours }
+local wanted = 0
+if ARGV[6] ~= '' then
+  local told = call('HGETALL', KEYS[5])
+  for i = 1, #told, 2 do
+    local at, rate = string.match(told[i + 1], '^(%d+):(%d+)$')
+    if at == nil then return redis.error_reply('FOREIGN ' .. KEYS[5]) end
+    if now - tonumber(at) >= GONE then call('HDEL', KEYS[5], told[i])
+    elseif told[i] ~= holder and now - tonumber(at) < NEW then wanted = wanted + tonumber(rate) end
+  end
+  call('HSET', KEYS[5], holder, string.format('%.0f:%s', now, ARGV[6]))
+  call('PEXPIRE', KEYS[5], 2 * GONE)
+end
+return { now, live, call('GET', KEYS[1]) or '', call('GET', KEYS[2]) or '', hours, wanted }

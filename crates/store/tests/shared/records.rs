@@ -4,6 +4,7 @@ use crate::replica::{Replica, burst, now, until};
 use crate::server::Server;
 use ledger::{Cost, Evidence, Sender, Take};
 use recovery::Probe;
+use std::time::{Duration, Instant};
 use store::Named;
 
 /// Kills: a hit that stays in its process, and a return that does.
@@ -106,6 +107,48 @@ async fn what_one_learned_all_know_once() {
     let account = next.account(&[]);
     until("learned state outlives all processes", || ceilings(&account) == once).await;
     assert!(!matches!(account.gate.try_take(Cost::requests(30), now()), Take::Granted(_)));
+}
+
+/// Sends whenever there is room, for so long; when.
+async fn greedy(account: &store::Account, length: Duration) -> Vec<u64> {
+    let (end, mut sent) = (Instant::now() + length, Vec::new());
+    while Instant::now() < end {
+        match account.gate.try_take(Cost::requests(1), now()) {
+            Take::Granted(ticket) => {
+                let at = now();
+                assert!(account.gate.sent(ticket, at));
+                sent.push(at);
+            }
+            _ => tokio::time::sleep(Duration::from_millis(2)).await,
+        }
+    }
+    sent
+}
+
+/// Kills: a learned ceiling for each replica, so that N of them use it N times; and a part that one has for nothing.
+#[tokio::test]
+async fn replicas_divide_a_learned_ceiling_by_what_they_are_asked_for() {
+    let server = Server::start(&[]);
+    let (a, b) = (Replica::connected(server.port).await, Replica::connected(server.port).await);
+    let (first, second) = (a.account(&[]), b.account(&[]));
+    let at = now();
+    first.gate.charge(Cost::requests(80), Sender::Client, at);
+    first.gate.refused(&Evidence::client(at), at + 50).expect("a first estimate");
+    let limit = |account: &store::Account| account.gate.snapshot(now()).first().map(|view| view.limit);
+    until("both know of it", || limit(&second).is_some() && limit(&first) == limit(&second)).await;
+    let ceiling = usize::try_from(limit(&first).expect("learned")).expect("small");
+    // Long enough for each to hear of the other.
+    tokio::join!(greedy(&first, Duration::from_secs(3)), greedy(&second, Duration::from_secs(3)));
+    let (one, other) =
+        tokio::join!(greedy(&first, Duration::from_secs(3)), greedy(&second, Duration::from_secs(3)));
+    let mut all = [&one[..], &other].concat();
+    all.sort_unstable();
+    let busiest =
+        all.iter().map(|at| all.iter().filter(|other| (*at..at + 1000).contains(other)).count()).max();
+    // Parts move with what is asked for: each may have been one larger a moment before.
+    assert!(busiest <= Some(ceiling + 2), "{busiest:?} in a second of {ceiling}");
+    assert!(all.len() >= 2 * ceiling, "{} and {} of {ceiling} per second", one.len(), other.len());
+    assert!(one.len() * 3 > other.len() && other.len() * 3 > one.len(), "{} and {}", one.len(), other.len());
 }
 
 /// Kills: use that is told twice, or lost when a process ends or the server forgets.
