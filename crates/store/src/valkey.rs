@@ -28,7 +28,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use fred::types::Value;
 use futures_util::future::join_all;
 use ledger::Holder;
 use rand::rngs::SmallRng;
