@@ -39,10 +39,10 @@ fn a_start_says_everything_at_once() {
             "Error --server-port: not an integer".to_owned(),
             "Warning PROXY_TIMEOUT (environment): below the least value, 1ms; the default, 15, is used"
                 .to_owned(),
-            "Error CLIENTS_FILE: /none.json: there is no such file".to_owned(),
             "Warning main.a.role: unknown role \"prim\"; the endpoint is left out".to_owned(),
             "Warning main: the chain has no endpoint that can be used".to_owned(),
             format!("Error {name}: no endpoint in it can be used"),
+            "Error CLIENTS_FILE: /none.json: there is no such file".to_owned(),
         ]
     );
 }
