@@ -68,7 +68,7 @@ lint:
 
 # licences, banned crates, sources
 deny:
-    cargo deny --offline check --hide-inclusion-graph bans licenses sources
+    ./scripts/dependencies.sh
 
 # the API documentation, with its links checked
 docs:

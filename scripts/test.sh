@@ -44,7 +44,7 @@ stage "clippy" 1500 cargo clippy --workspace --all-targets --locked -- -D warnin
 stage "tests" 1800 cargo test --workspace --locked --no-fail-fast
 if [[ -n $full ]]; then
     stage "documentation" 600 env RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
-    stage "dependencies" 120 cargo deny --offline check --hide-inclusion-graph bans licenses sources
+    stage "dependencies" 300 scripts/dependencies.sh
     stage "release build" 1500 cargo build --workspace --release --locked --bins
     stage "demo" 120 scripts/demo-smoke.sh
     stage "soak" 1200 scripts/soak.sh
