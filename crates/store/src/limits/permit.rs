@@ -116,7 +116,7 @@ impl Pending {
 impl Drop for Pending {
     fn drop(&mut self) {
         if !self.settled {
-            self.subject.pot.local().released.push(self.slot);
+            self.subject.pot.local().untold([self.slot]);
             self.shared.release(&self.subject);
         }
     }

@@ -207,7 +207,7 @@ impl ClientLimits {
         let answered = match shared.store.charge(place, &asked).await {
             Ok(answered) => answered,
             Err(miss) => {
-                subject.pot.local().released.extend(released);
+                subject.pot.local().untold(released);
                 shared.missed(&miss);
                 return Err(Away);
             }

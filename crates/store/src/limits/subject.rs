@@ -12,6 +12,10 @@ use std::sync::atomic::AtomicBool;
 
 use crate::valkey::Place;
 
+/// So many released slots wait to be told to the store. More end by themselves: while it is away they would pile up, and
+/// what is told at once when it is back must be told within its timeout.
+const MOST_RELEASED: usize = 4_096;
+
 /// Whoever has these limits under this name. Clients of a shared plan with limits of their own are several subjects of
 /// one pot.
 #[derive(Debug)]
@@ -102,7 +106,13 @@ impl Local {
         self.held = self.held.saturating_sub(1);
         if let Some(slot) = slot {
             self.slots.remove(&slot);
-            self.released.push(slot);
+            self.untold([slot]);
         }
+    }
+
+    /// The store should forget these slots, and was not told so yet.
+    pub(super) fn untold(&mut self, slots: impl IntoIterator<Item = u64>) {
+        let room = MOST_RELEASED.saturating_sub(self.released.len());
+        self.released.extend(slots.into_iter().take(room));
     }
 }

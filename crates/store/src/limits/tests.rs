@@ -70,3 +70,31 @@ async fn addresses_beyond_the_bound_are_counted_as_one() {
     assert!(all.charge(&of(MOST_SUBJECTS + 1), ONE, false).await.is_err());
     assert!(all.charge(&of(1), ONE, false).await.is_err(), "who was known still is");
 }
+
+/// Nobody listens. Kills: releases that pile up while nobody hears them, until telling them takes longer than it may.
+#[tokio::test]
+async fn what_the_store_is_not_told_stays_bounded() {
+    let target = crate::Target {
+        url: Some("valkey://127.0.0.1:1".to_owned()),
+        host: String::new(),
+        port: 0,
+        username: None,
+        password: None,
+        tls: false,
+        unchecked: false,
+        ca_file: None,
+        prefix: "p".to_owned(),
+        timeout: Duration::from_millis(50),
+        replicas_assumed: 1,
+        poll: Duration::from_secs(1),
+    };
+    let valkey = Valkey::new(&target, clock).expect("good settings");
+    let lost = Lost { grace: Duration::from_secs(60), denies: false, slot_life: Duration::from_secs(15) };
+    let all = ClientLimits::shared(clock, &valkey, lost);
+    let subject = all.subject(&client("a"), &limits(&[("concurrency", 1)]));
+    for _ in 0..10_000 {
+        all.charge(&subject, ONE, true).await.expect("the one before has ended");
+    }
+    let told = subject.pot.local().released.len();
+    assert!((1..=5_000).contains(&told), "{told} wait to be told");
+}

@@ -29,7 +29,7 @@ impl ClientLimits {
     pub async fn run(&self) {
         let Some(shared) = &self.shared else { return std::future::pending().await };
         tokio::select! {
-            () = probe(shared) => {}
+            () = self.probe(shared) => {}
             () = errands(shared) => {}
             () = self.sweep(shared) => {}
             () = self.beat(shared) => {}
@@ -73,47 +73,54 @@ impl ClientLimits {
         }
     }
 
+    /// Asks again and again whether the store is there, and how many proxies are.
+    async fn probe(&self, shared: &Arc<Shared>) {
+        let mut turns = shared.store.turns();
+        loop {
+            let probe = shared.breaker().probe();
+            match shared.store.presence().await {
+                Ok(proxies) => {
+                    shared.told(proxies);
+                    if shared.is_open() {
+                        // First, so that nobody is given a slot that was taken here meanwhile.
+                        self.tell_slots(shared).await;
+                    }
+                    let outage = shared.breaker().succeeded(probe, shared.now());
+                    if let Some(outage) = outage {
+                        let lasted_ms = outage.lasted_ms;
+                        tracing::info!(proxies, lasted_ms, "client limits are counted together");
+                    }
+                }
+                Err(miss) => shared.missed(&miss),
+            }
+            tokio::select! {
+                () = sleep(PROBE) => {}
+                Ok(()) = turns.changed() => {}
+            }
+        }
+    }
+
     /// Prolongs the slots that are held here; what Valkey lost comes back with it.
     async fn beat(&self, shared: &Arc<Shared>) {
         let pause = Duration::from_millis((shared.store.slot_life_ms() / BEATS).max(1));
         loop {
             sleep(pause).await;
-            let subjects = self.subjects();
-            let beats = subjects.iter().filter_map(|subject| {
-                let kept: Vec<u64> = subject.pot.local().slots.iter().copied().collect();
-                let place = subject.place.as_ref().filter(|_| !kept.is_empty())?;
-                Some(async move { shared.store.slots(place, &[], &kept).await })
-            });
-            // One that fails is made up for by the next.
-            join_all(beats).await;
+            self.tell_slots(shared).await;
         }
+    }
+
+    /// Says which slots are held here, and which no longer are.
+    async fn tell_slots(&self, shared: &Arc<Shared>) {
+        let subjects = self.subjects();
+        let telling = subjects.iter().map(|subject| {
+            let kept: Vec<u64> = subject.pot.local().slots.iter().copied().collect();
+            async move { tell(shared, subject, &kept).await }
+        });
+        join_all(telling).await;
     }
 
     fn subjects(&self) -> Vec<Arc<Subject>> {
         self.kept().subjects.values().map(Arc::clone).collect()
-    }
-}
-
-/// Asks again and again whether the store is there, and how many proxies are.
-async fn probe(shared: &Arc<Shared>) {
-    let mut turns = shared.store.turns();
-    loop {
-        let probe = shared.breaker().probe();
-        match shared.store.presence().await {
-            Ok(proxies) => {
-                shared.told(proxies);
-                let outage = shared.breaker().succeeded(probe, shared.now());
-                if let Some(outage) = outage {
-                    let lasted_ms = outage.lasted_ms;
-                    tracing::info!(proxies, lasted_ms, "client limits are counted together");
-                }
-            }
-            Err(miss) => shared.missed(&miss),
-        }
-        tokio::select! {
-            () = sleep(PROBE) => {}
-            Ok(()) = turns.changed() => {}
-        }
     }
 }
 
@@ -140,10 +147,19 @@ async fn errands(shared: &Arc<Shared>) {
 }
 
 async fn release(shared: &Shared, subject: &Subject) {
+    tell(shared, subject, &[]).await;
+}
+
+/// Says which slots were released here, and that these go on.
+async fn tell(shared: &Shared, subject: &Subject, kept: &[u64]) {
+    let Some(place) = &subject.place else { return };
     let released = std::mem::take(&mut subject.pot.local().released);
-    if let Some(place) = subject.place.as_ref().filter(|_| !released.is_empty()) {
-        // Lost, they end by themselves.
-        let _ = shared.store.slots(place, &released, &[]).await;
+    if released.is_empty() && kept.is_empty() {
+        return;
+    }
+    if shared.store.slots(place, &released, kept).await.is_err() {
+        // Said again with the next beat, or when the store is found again.
+        subject.pot.local().untold(released);
     }
 }
 

@@ -5,75 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-use clients::{Limits, Tag};
-use ledger::Cost;
-use store::{Charge, ClientLimits, Denial, Lost, Subject, Valkey};
-use tokio::task::JoinHandle;
+use store::{Denial, Lost};
 
+use crate::counter::{Counter, acquainted, day};
 use crate::replica::{now, target, until};
 use crate::server::Server;
-
-const ONE: Cost = Cost { requests: 1, units: 0 };
-
-/// One process's counting. Dropped, it has died without a word.
-struct Counter {
-    limits: Arc<ClientLimits>,
-    valkey: Arc<Valkey>,
-    tasks: Vec<JoinHandle<()>>,
-}
-
-impl Drop for Counter {
-    fn drop(&mut self) {
-        self.tasks.iter().for_each(JoinHandle::abort);
-    }
-}
-
-impl Counter {
-    async fn on(server: &Server, slot_life: Duration) -> Counter {
-        let mut settings = target(server.port, "headgate");
-        // The machine may be busy: what is shown here is not how fast it answers.
-        settings.timeout = Duration::from_secs(5);
-        let valkey = Arc::new(Valkey::new(&settings, now).expect("good settings"));
-        let lost = Lost { grace: Duration::from_secs(60), denies: false, slot_life };
-        let limits = Arc::new(ClientLimits::shared(now, &valkey, lost));
-        let (store, counting) = (Arc::clone(&valkey), Arc::clone(&limits));
-        let tasks = vec![
-            tokio::spawn(async move { store.run(&store::Memory::default(), || {}, |_| {}).await }),
-            tokio::spawn(async move { counting.run().await }),
-        ];
-        let counter = Counter { limits, valkey, tasks };
-        until("counted together", || !counter.limits.is_degraded()).await;
-        counter
-    }
-
-    fn subject(&self, pairs: &[(&str, u64)]) -> Arc<Subject> {
-        let mut limits = Limits::default();
-        pairs.iter().for_each(|(name, limit)| assert!(limits.set(name, *limit)));
-        self.limits.subject(&Tag::Client("a{:}".into()), &limits)
-    }
-
-    async fn charge(&self, subject: &Arc<Subject>) -> Result<Charge, Denial> {
-        self.limits.charge(subject, ONE, true).await
-    }
-
-    /// Charges until refused, at most `most`; how many.
-    async fn spend(&self, subject: &Arc<Subject>, most: u64) -> u64 {
-        for spent in 0..most {
-            if self.charge(subject).await.is_err() {
-                return spent;
-            }
-        }
-        most
-    }
-
-    fn trips(&self) -> u64 {
-        store::Op::ALL.into_iter().map(|op| self.valkey.counts(op).0).sum()
-    }
-}
-
-fn day() -> u64 {
-    now() / 86_400_000
-}
 
 /// 8 replicas, 1000 a second, far more wanted. An admission lies between two readings of the clock: one that lies in one
 /// second for certain counts for "at most", one that may lie in it for "at least". Kills: a limit per replica, tokens of a
@@ -219,21 +155,10 @@ async fn a_server_that_forgets_is_told_again() {
 #[tokio::test]
 async fn a_frozen_server_costs_one_wait_and_leaves_a_share() {
     let server = Server::start(&[]);
-    let settings = target(server.port, "headgate");
-    let valkey = Arc::new(Valkey::new(&settings, now).expect("good settings"));
     let lost = Lost { grace: Duration::ZERO, denies: false, slot_life: Duration::from_secs(15) };
-    let limits = Arc::new(ClientLimits::shared(now, &valkey, lost));
-    let (store, counting) = (Arc::clone(&valkey), Arc::clone(&limits));
-    let tasks = vec![
-        tokio::spawn(async move { store.run(&store::Memory::default(), || {}, |_| {}).await }),
-        tokio::spawn(async move { counting.run().await }),
-    ];
-    let a = Counter { limits, valkey, tasks };
+    let a = Counter::at(&target(server.port, "headgate"), lost).await;
     let b = Counter::on(&server, Duration::from_secs(15)).await;
-    until("counted together", || !a.limits.is_degraded()).await;
-    let said = |counter: &Counter| counter.valkey.counts(store::Op::Presence).0;
-    let (first, second) = (said(&a), said(&b));
-    until("each has heard of the other", || said(&a) > first + 1 && said(&b) > second + 1).await;
+    acquainted(&a, &b).await;
     let started = day();
     let subject = a.subject(&[("rpd", 20)]);
     server.freeze();

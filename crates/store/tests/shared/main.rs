@@ -1,5 +1,7 @@
 //! What the store promises, with one process and with several on one real Valkey.
 
+mod counter;
+mod failover;
 mod limits;
 mod outages;
 mod partition;
@@ -7,5 +9,6 @@ mod records;
 mod replica;
 mod secure;
 mod server;
+mod slots;
 mod tokens;
 mod topology;

@@ -75,34 +75,56 @@ async fn a_cluster_serves_as_one_server_does() {
     }
 }
 
+/// A server, its follower, and a sentinel that puts the one in the other's place.
+pub(crate) struct Pair {
+    pub(crate) primary: Server,
+    pub(crate) follower: Server,
+    pub(crate) sentinel: Server,
+    _config: Scratch,
+}
+
+impl Pair {
+    /// Both are in step. The sentinel acts when the primary was silent for so long.
+    pub(crate) async fn start(silent_ms: u64) -> Pair {
+        let primary = Server::start(&[]);
+        let to = format!("127.0.0.1 {}", primary.port);
+        let follower = Server::start(&["--replicaof", &to]);
+        let config = Scratch::new("sentinel");
+        let lines = [
+            format!("sentinel monitor main 127.0.0.1 {} 1", primary.port),
+            format!("sentinel down-after-milliseconds main {silent_ms}"),
+            "sentinel failover-timeout main 3000".to_owned(),
+        ];
+        std::fs::write(&config.0, lines.join("\n")).expect("a file");
+        until("in step", || follower.ask(&["INFO", "replication"]).contains("master_link_status:up")).await;
+        let sentinel = Server::start_with(Some(config.path()), &["--sentinel"]);
+        until("both known to the sentinel", || {
+            sentinel.ask(&["SENTINEL", "REPLICAS", "main"]).contains(&follower.port.to_string())
+        })
+        .await;
+        Pair { primary, follower, sentinel, _config: config }
+    }
+
+    /// Settings that name the sentinel.
+    pub(crate) fn target(&self) -> store::Target {
+        let mut settings = target(0, "headgate");
+        let port = self.sentinel.port;
+        settings.url = Some(format!("valkey-sentinel://127.0.0.1:{port}?sentinelServiceName=main"));
+        settings
+    }
+}
+
 /// Kills: a client that stays with the old primary.
 #[tokio::test]
 async fn a_failover_is_followed() {
-    let primary = Server::start(&[]);
-    let to = format!("127.0.0.1 {}", primary.port);
-    let follower = Server::start(&["--replicaof", &to]);
-    let config = Scratch::new("sentinel");
-    let lines = [
-        format!("sentinel monitor main 127.0.0.1 {} 1", primary.port),
-        "sentinel down-after-milliseconds main 500".to_owned(),
-        "sentinel failover-timeout main 3000".to_owned(),
-    ];
-    std::fs::write(&config.0, lines.join("\n")).expect("a file");
-    until("in step", || follower.ask(&["INFO", "replication"]).contains("master_link_status:up")).await;
-    let sentinel = Server::start_with(Some(config.path()), &["--sentinel"]);
-    until("both known to the sentinel", || {
-        sentinel.ask(&["SENTINEL", "REPLICAS", "main"]).contains(&follower.port.to_string())
-    })
-    .await;
-    let mut settings = target(0, "headgate");
-    settings.url = Some(format!("valkey-sentinel://127.0.0.1:{}?sentinelServiceName=main", sentinel.port));
-    let replica = Replica::at(&settings);
+    let mut pair = Pair::start(500).await;
+    let replica = Replica::at(&pair.target());
     until("connected", || replica.is_up()).await;
     let account = replica.account(&[]);
     let far = recovery::Hit { hint: Some(std::time::Duration::from_secs(3000)), ..burst(now()) };
     account.park.hit(&far, 0.5);
-    drop(primary);
+    pair.primary.kill();
     until("noticed", || !replica.is_up()).await;
     until("found where it is now", || replica.is_up()).await;
-    until("told there", || follower.ask(&["GET", "headgate:v1:{a.a}:park"]).contains(";hinted")).await;
+    until("told there", || pair.follower.ask(&["GET", "headgate:v1:{a.a}:park"]).contains(";hinted")).await;
 }

@@ -5,6 +5,7 @@ use simulator::Behaviour;
 
 use crate::file::{ClientsFile, client, hashed, post, post_as};
 use crate::harness::{GLANCE, World, call, right, run, soon};
+use crate::twins::{Twin, until};
 
 async fn world(file: &ClientsFile) -> World {
     World::build().primary("a", Behaviour::Healthy).env("CLIENTS_FILE", &file.path()).start().await
@@ -120,6 +121,25 @@ async fn a_leaked_key_is_out_within_seconds_and_a_bad_file_changes_nothing() {
     })
     .await;
     assert_eq!(post_as(&world.client, "kept", &call(2)).await.json(), right(2));
+}
+
+/// Kills: a key that only one of several proxies forgets, or only with a restart.
+#[tokio::test]
+async fn a_leaked_key_is_out_on_every_proxy() {
+    let two = json!({"clients": [client("a", "leaked", json!({})), client("b", "kept", json!({}))]});
+    let file = ClientsFile::new(&two);
+    let world = world(&file).await;
+    let twin = Twin::of(&world, vec![("CLIENTS_FILE".to_owned(), file.path())]).await;
+    let proxies = [&world.client, &twin.client];
+    for proxy in proxies {
+        assert_eq!(post_as(proxy, "leaked", &call(1)).await.status, 200);
+    }
+    file.write(&json!({"clients": [client("b", "kept", json!({}))]}).to_string());
+    for proxy in proxies {
+        until(async || post_as(proxy, "leaked", &call(1)).await.status == 401).await;
+        assert_eq!(post_as(proxy, "leaked", &call(1)).await.refusal(), unauthorized());
+        assert_eq!(post_as(proxy, "kept", &call(2)).await.json(), right(2));
+    }
 }
 
 /// Kills: a start with a file that cannot be used, which would open the gate; a message without a place, or with a key.
