@@ -131,7 +131,7 @@ impl fmt::Display for Reason {
             Self::NothingWorked => "the subscription's provider was lost and no other took over within 30 s",
             Self::TooManyBlocks => "more than 256 blocks were missed while the provider was changed",
             Self::TooManyLogs => "more than 1024 logs were missed while the provider was changed",
-            Self::TooDeep => "the chain was reorganised deeper than 128 blocks",
+            Self::TooDeep => "the chain was reorganised deeper than is remembered",
             Self::NotElsewhere => "the subscription's provider was lost and no other knows this subscription",
         })
     }

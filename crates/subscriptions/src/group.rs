@@ -127,6 +127,21 @@ impl Feed {
         }
     }
 
+    /// Bytes of logs that are remembered.
+    pub(crate) fn remembered(&self) -> usize {
+        match self {
+            Self::Logs(logs) => logs.remembered(),
+            Self::Heads(_) | Self::Own => 0,
+        }
+    }
+
+    pub(crate) fn halve_memory(&mut self) {
+        match self {
+            Self::Logs(logs) => logs.halve_memory(),
+            Self::Heads(_) | Self::Own => {}
+        }
+    }
+
     pub(crate) fn begin(&mut self, height: Option<u64>) {
         match self {
             Self::Heads(heads) => heads.begin(height),

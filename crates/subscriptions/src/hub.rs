@@ -4,6 +4,7 @@ mod answers;
 mod clients;
 mod feeds;
 mod places;
+mod remembered;
 mod sockets;
 mod timers;
 
@@ -51,6 +52,8 @@ pub struct Hub {
     endpoints: Endpoints,
     fetches: Fetches,
     groups: BTreeMap<GroupId, Group>,
+    /// Bytes of logs that all groups remember.
+    remembered: usize,
     shared: HashMap<Topic, GroupId>,
     clients: HashMap<ClientId, Client>,
     sockets: BTreeMap<SocketId, Socket>,
@@ -75,6 +78,7 @@ impl Hub {
             endpoints: Endpoints::default(),
             fetches: Fetches::default(),
             groups: BTreeMap::new(),
+            remembered: 0,
             shared: HashMap::new(),
             clients: HashMap::new(),
             sockets: BTreeMap::new(),

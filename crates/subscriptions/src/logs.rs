@@ -1,15 +1,19 @@
 //! Which logs a group of clients is told: duplicates are left out, what was missed is read with `eth_getLogs`, and
 //! what was told of blocks that left the chain is told to be removed. It never asks itself: it says what it wants.
 
+mod gap;
 mod memory;
+#[cfg(test)]
+mod tests;
 mod trail;
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::HashSet;
 
 use crate::action::{Payload, Reason};
 use crate::block::{Block, Hash};
 use crate::heads::MOST_BLOCKS;
 use crate::log::{Key, Log, removal};
+use gap::{Gap, Heard, Stage};
 use memory::{Memory, Told};
 use trail::{Mark, Trail};
 
@@ -28,36 +32,6 @@ pub(crate) struct Logs {
     gap: Option<Gap>,
 }
 
-/// Blocks whose logs may have been missed.
-#[derive(Debug)]
-struct Gap {
-    stage: Stage,
-    /// The new node's height.
-    height: u64,
-    /// What the lost node told beyond that.
-    above: Option<Trail>,
-    /// Blocks that were told of have left the chain.
-    forked: bool,
-    /// Heads and logs of the new node.
-    heads: VecDeque<Block>,
-    waiting: VecDeque<Log>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
-    /// No socket yet.
-    Suspended,
-    /// Served again by a node that did not say its height: its next head does.
-    Listening,
-    /// Whether the newest of the trail is still of the chain.
-    Checking,
-    Reading {
-        from: u64,
-    },
-    /// What stands at the height that was read up to.
-    Marking,
-}
-
 /// What is needed to go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Want {
@@ -69,6 +43,16 @@ impl Logs {
     /// The group is served from now on, and `known` is the height so far.
     pub(crate) fn begin(&mut self, known: Option<u64>) {
         self.start = self.start.or(known);
+    }
+
+    /// Bytes of logs that are remembered.
+    pub(crate) fn remembered(&self) -> usize {
+        self.memory.bytes()
+    }
+
+    /// Forgets the older half of what it remembers: a reorganisation that reaches there can no longer be told.
+    pub(crate) fn halve_memory(&mut self) {
+        self.memory.halve();
     }
 
     pub(crate) fn is_filling(&self) -> bool {
@@ -85,9 +69,9 @@ impl Logs {
             Some(gap) => gap.forked,
             None => false,
         };
+        self.trail.give_up_doubtful();
         self.settled = self.trail.told().collect();
-        let (heads, waiting) = (VecDeque::new(), VecDeque::new());
-        self.gap = Some(Gap { stage: Stage::Suspended, height: 0, above: None, forked, heads, waiting });
+        self.gap = Some(Gap::new(forked));
     }
 
     /// Another socket serves; its node is at `height`.
@@ -98,41 +82,34 @@ impl Logs {
             return Ok(());
         };
         gap.height = height;
-        gap.above = self.trail.split(height);
+        gap.above = self.trail.split(height).filter(|_| !gap.forked);
         if self.trail.tip().is_some() {
             gap.stage = Stage::Checking;
             return Ok(());
         }
-        let nothing = gap.above.is_some() || self.start.is_none();
-        let from = if nothing { height + 1 } else { self.owed() };
-        self.read_from(from, out)
+        let behind = gap.above.is_some();
+        self.read_from(if behind { height + 1 } else { self.beginning(height + 1) }, out)
     }
 
     /// The node's head: a told log of another block at its height has left the chain.
     pub(crate) fn head(&mut self, block: &Block, out: &mut Vec<Payload>) -> Result<(), Reason> {
         let Some(gap) = &mut self.gap else {
-            self.displace(block.number, block.hash, out);
-            self.trail.reach(Mark { number: block.number, hash: block.hash }, Some(block.parent));
+            self.follow(block, out);
             return Ok(());
         };
-        if gap.heads.len() as u64 == MOST_BLOCKS {
-            return Err(Reason::TooManyBlocks);
-        }
-        gap.heads.push_back(*block);
+        gap.hear_head(*block)?;
         if gap.stage == Stage::Listening { self.resume(Some(block.number), out) } else { Ok(()) }
     }
 
     /// The live subscription told a log.
     pub(crate) fn tell(&mut self, log: Log, out: &mut Vec<Payload>) -> Result<(), Reason> {
-        let Some(gap) = &mut self.gap else {
-            self.tell_live(log, out);
-            return Ok(());
-        };
-        if gap.waiting.len() == MOST_LOGS {
-            return Err(Reason::TooManyLogs);
+        match &mut self.gap {
+            Some(gap) => gap.hear_log(log),
+            None => {
+                self.tell_live(&log, out);
+                Ok(())
+            }
         }
-        gap.waiting.push_back(log);
-        Ok(())
     }
 
     pub(crate) fn wants(&self) -> Option<Want> {
@@ -153,42 +130,45 @@ impl Logs {
         let Some(gap) = &mut self.gap else { return Ok(()) };
         let mark = Mark { number: block.number, hash: block.hash };
         if gap.stage == Stage::Marking {
-            // It stays open: the node may have changed its mind since its logs were read.
-            self.displace(mark.number, mark.hash, out);
-            self.trail.reach(mark, None);
-            return self.go_live(out);
+            self.go_live(Some(mark), out);
+            return Ok(());
         }
         if self.trail.tip() == Some(mark) {
-            if gap.above.is_some() {
-                // The node is behind and on the same chain: it has nothing that was not told.
-                return self.go_live(out);
-            }
-            let again = gap.forked || self.trail.open() == Some(mark.number);
-            let from = if again { mark.number } else { mark.number + 1 };
-            let from = if gap.forked { from } else { from.max(self.owed()) };
-            return self.read_from(from, out);
+            return self.stands(mark, out);
         }
         gap.forked = true;
         gap.above = None;
-        let full = self.trail.is_full();
         self.trail.pop();
         match self.trail.tip() {
             Some(_) => Ok(()),
-            None if full => Err(Reason::TooDeep),
-            None => {
-                let height = gap.height;
-                self.read_from(self.beginning(block.number, height), out)
-            }
+            None => self.read_from(self.beginning(block.number), out),
         }
     }
 
-    /// The block it wanted is not there, or not yet. False where that changes nothing.
-    pub(crate) fn missing(&mut self, out: &mut Vec<Payload>) -> Result<bool, Reason> {
-        if self.gap.as_ref().is_some_and(|gap| gap.stage == Stage::Marking) {
-            self.go_live(out)?;
-            return Ok(true);
+    /// The newest of the trail is of the new node's chain: reads what is above, and what may be missing of it.
+    fn stands(&mut self, tip: Mark, out: &mut Vec<Payload>) -> Result<(), Reason> {
+        let Some(gap) = &self.gap else { return Ok(()) };
+        if gap.above.is_some() {
+            // The node is behind and on the same chain: it has nothing that was not told.
+            self.go_live(Some(tip), out);
+            return Ok(());
         }
-        Ok(false)
+        if gap.forked {
+            return self.read_from(tip.number, out);
+        }
+        let first = if self.trail.open() == Some(tip.number) { tip.number } else { tip.number + 1 };
+        // What came before the group is not owed, unless a reorganisation told of it.
+        let told = self.memory.lowest(first).unwrap_or(u64::MAX);
+        self.read_from(first.max(self.owed().min(told)), out)
+    }
+
+    /// The block it wanted is not there, or not yet. False where that changes nothing.
+    pub(crate) fn missing(&mut self, out: &mut Vec<Payload>) -> bool {
+        let marking = self.gap.as_ref().is_some_and(|gap| gap.stage == Stage::Marking);
+        if marking {
+            self.go_live(None, out);
+        }
+        marking
     }
 
     /// The logs it wanted: what was told of their range and is not among them has left the chain.
@@ -208,7 +188,10 @@ impl Logs {
         logs.iter().for_each(|log| {
             self.settled.remove(&log.key.block);
         });
-        logs.into_iter().for_each(|log| self.deliver(log, out));
+        for log in logs {
+            self.deliver(&log, out);
+        }
+        self.trail.reopen(from);
         if let Some(gap) = &mut self.gap {
             gap.stage = Stage::Marking;
         }
@@ -221,55 +204,75 @@ impl Logs {
     }
 
     /// Where to read from when no block that was told of is of the chain: where the telling began.
-    fn beginning(&self, number: u64, height: u64) -> u64 {
+    fn beginning(&self, number: u64) -> u64 {
         let owed = self.start.map(|start| start + 1);
-        let first = [owed, self.memory.lowest()].into_iter().flatten().fold(number, u64::min);
-        first.max(height.saturating_sub(MOST_BLOCKS - 1))
+        [owed, self.memory.lowest(0)].into_iter().flatten().fold(number, u64::min)
     }
 
     fn read_from(&mut self, from: u64, out: &mut Vec<Payload>) -> Result<(), Reason> {
         let Some(gap) = &mut self.gap else { return Ok(()) };
         if from > gap.height {
-            return self.go_live(out);
+            self.go_live(self.trail.tip(), out);
+            return Ok(());
         }
         if gap.height - from >= MOST_BLOCKS {
             return Err(Reason::TooManyBlocks);
+        }
+        // What is forgotten would be told twice, or never be told to be removed.
+        let all_forgotten = self.trail.has_overflowed() && self.trail.tip().is_none();
+        if all_forgotten || self.memory.has_forgotten(from) {
+            return Err(Reason::TooDeep);
         }
         gap.stage = Stage::Reading { from };
         Ok(())
     }
 
-    fn go_live(&mut self, out: &mut Vec<Payload>) -> Result<(), Reason> {
-        let Some(gap) = self.gap.take() else { return Ok(()) };
-        if let Some(above) = gap.above {
+    /// The gap is filled in; `seen` is a block of the new node's chain. Then what the node told meanwhile, in its order.
+    fn go_live(&mut self, seen: Option<Mark>, out: &mut Vec<Payload>) {
+        let Some(mut gap) = self.gap.take() else { return };
+        if let Some(above) = gap.above.take() {
             self.trail.join(above);
         }
-        gap.waiting.into_iter().for_each(|log| self.tell_live(log, out));
-        // A head of what was told already says nothing new of how far the trail reaches.
-        let tip = self.trail.tip().map_or(0, |tip| tip.number);
-        gap.heads.iter().filter(|block| block.number > tip).try_for_each(|block| self.head(block, out))
+        self.trail.doubt(gap.height, seen);
+        for heard in gap.into_heard() {
+            match heard {
+                Heard::Head(block) => self.follow(&block, out),
+                Heard::Log(log) => self.tell_live(&log, out),
+            }
+        }
     }
 
-    fn tell_live(&mut self, log: Log, out: &mut Vec<Payload>) {
+    fn follow(&mut self, block: &Block, out: &mut Vec<Payload>) {
+        self.displace(block.number, block.hash, out);
+        self.trail.reach(Mark { number: block.number, hash: block.hash }, Some(block.parent));
+    }
+
+    fn tell_live(&mut self, log: &Log, out: &mut Vec<Payload>) {
         let mark = Mark { number: log.number, hash: log.key.block };
-        if !log.removed && self.trail.tip().is_none_or(|tip| tip.number < mark.number) {
+        let told = self.deliver(log, out);
+        if log.removed {
+            if told {
+                // It may be lost before it tells what stands there now.
+                self.trail.retreat(mark.number);
+            }
+        } else if told || self.trail.tip().is_none_or(|tip| tip.number < mark.number) {
             self.trail.reach(mark, None);
         }
-        self.deliver(log, out);
     }
 
-    fn deliver(&mut self, log: Log, out: &mut Vec<Payload>) {
-        if log.removed {
+    /// Tells a log, unless that was done. Whether it was told now.
+    fn deliver(&mut self, log: &Log, out: &mut Vec<Payload>) -> bool {
+        let new = if log.removed {
             self.settled.remove(&log.key.block);
-            if self.memory.forget(&log) {
-                out.push(log.payload);
-            }
-            return;
+            self.memory.forget(log)
+        } else {
+            self.displace(log.number, log.key.block, out);
+            !self.settled.contains(&log.key.block) && self.memory.remember(log)
+        };
+        if new {
+            out.push(log.payload.clone());
         }
-        self.displace(log.number, log.key.block, out);
-        if !self.settled.contains(&log.key.block) && self.memory.remember(&log) {
-            out.push(log.payload);
-        }
+        new
     }
 
     /// At this height stands this block: logs of any other there have left the chain.

@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use bytes::Bytes;
 
+use crate::block::Hash;
 use crate::frame::Notification;
 use crate::ids::{CallId, EndpointId, GroupId};
 use crate::stall::Pace;
@@ -18,6 +19,8 @@ pub(crate) struct Socket {
     pub(crate) endpoint: EndpointId,
     pub(crate) open: bool,
     pub(crate) pace: Pace,
+    /// The head that its own subscription told last.
+    pub(crate) newest: Option<Hash>,
     pub(crate) follower: Follower,
     /// The heads group that is told what the follower is.
     pub(crate) rider: Option<GroupId>,
@@ -62,6 +65,7 @@ impl Socket {
             endpoint,
             open: false,
             pace: Pace::default(),
+            newest: None,
             follower: Follower::None,
             rider: None,
             groups: BTreeSet::new(),

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use super::{Hub, RECOVERY, Timer};
 use crate::action::{Action, Payload, Reason};
 use crate::block::{Block, Head};
-use crate::fetches::{Asked, Got};
+use crate::fetches::{Asked, Got, Spot};
 use crate::frame::Notification;
 use crate::group::{Feed, Group};
 use crate::heads::Step;
@@ -38,10 +38,11 @@ impl Hub {
     /// The socket's own subscription told a head.
     fn follow(&mut self, id: SocketId, block: &Block, now: Instant) {
         let Some(socket) = self.sockets.get_mut(&id) else { return };
-        let follows = socket.pace.moved(block.number, now);
+        socket.pace.moved(block.number, now);
+        let follows = socket.newest.replace(block.hash) == Some(block.parent);
         let (endpoint, groups) = (socket.endpoint, socket.groups.clone());
         if !follows {
-            self.ask_anew(now);
+            self.ask_anew(id, now);
         }
         for group in groups {
             let is_logs = |group: &Group| group.is_there() && matches!(group.feed, Feed::Logs(_));
@@ -55,7 +56,7 @@ impl Hub {
         self.seen(endpoint, block.number, now);
     }
 
-    fn told(&mut self, group: GroupId, told: &Notification, now: Instant) {
+    pub(super) fn told(&mut self, group: GroupId, told: &Notification, now: Instant) {
         let endpoint = self.endpoint_of(group);
         self.step(group, endpoint, now, |feed, out| feed.tell(told, out));
     }
@@ -81,10 +82,10 @@ impl Hub {
 
     pub(super) fn fetched(&mut self, fetch: FetchId, result: Option<Bytes>, now: Instant) {
         match self.fetches.answered(fetch) {
-            Some(Asked::Block(number)) => {
+            Some(Asked::Block(spot)) => {
                 let head = result.and_then(|result| Head::of_block(&result).ok().flatten());
-                let head = head.filter(|head| head.block.number == number);
-                for group in self.fetches.put_block(number, head, now) {
+                let head = head.filter(|head| head.block.number == spot.number);
+                for group in self.fetches.put_block(spot, head, now) {
                     self.pursue(group, now);
                 }
             }
@@ -104,9 +105,9 @@ impl Hub {
         }
     }
 
-    /// The chain may have changed: blocks that were fetched, or are about to be, are asked for again.
-    pub(super) fn ask_anew(&mut self, now: Instant) {
-        for group in self.fetches.forget_blocks() {
+    /// A node's chain may have changed: blocks that were fetched for its socket, or are about to be, are asked for again.
+    pub(super) fn ask_anew(&mut self, socket: SocketId, now: Instant) {
+        for group in self.fetches.forget_blocks(socket) {
             self.pursue(group, now);
         }
     }
@@ -125,6 +126,7 @@ impl Hub {
         first: impl FnOnce(&mut Feed, &mut Vec<Payload>) -> Result<(), Reason>,
     ) {
         let Some(group) = self.groups.get_mut(&id) else { return };
+        let before = group.feed.remembered();
         let mut out = Vec::new();
         let mut outcome = first(&mut group.feed, &mut out);
         self.deliver(id, out, endpoint);
@@ -137,6 +139,7 @@ impl Hub {
             };
             self.deliver(id, out, None);
         }
+        self.count_remembered(id, before);
         match outcome {
             Ok(()) => self.settle(id, now),
             Err(reason) => self.give_up(id, reason, now),
@@ -146,7 +149,8 @@ impl Hub {
     /// Gives the feed what it wants if it is at hand, asks for it if not. False if nothing came of it now.
     fn supply(&mut self, id: GroupId, now: Instant, out: &mut Vec<Payload>) -> Result<bool, Reason> {
         let prefer = self.endpoint_of(id);
-        let Some(group) = self.groups.get_mut(&id) else { return Ok(false) };
+        let Some(group) = self.groups.get(&id) else { return Ok(false) };
+        let place = group.place.socket();
         let blocks = match &group.feed {
             Feed::Heads(heads) => heads.wants(),
             Feed::Logs(logs) => match logs.wants() {
@@ -159,17 +163,18 @@ impl Hub {
             },
             Feed::Own => None,
         };
-        let Some(mut blocks) = blocks else { return Ok(false) };
+        let (Some(mut blocks), Some(socket)) = (blocks, place) else { return Ok(false) };
         let Some(number) = blocks.next() else { return Ok(false) };
-        let got = self.get_block(number, id, prefer, now);
+        let got = self.get_block(Spot { socket, number }, id, now);
         for ahead in blocks {
-            self.get_block(ahead, id, prefer, now);
+            self.get_block(Spot { socket, number: ahead }, id, now);
         }
         self.feed_block(id, got, now, out)
     }
 
-    fn get_block(&mut self, number: u64, id: GroupId, prefer: Option<EndpointId>, now: Instant) -> Got {
-        let (got, fetch) = self.fetches.block(number, id, prefer, now);
+    fn get_block(&mut self, spot: Spot, id: GroupId, now: Instant) -> Got {
+        let prefer = self.endpoint_of(id);
+        let (got, fetch) = self.fetches.block(spot, id, prefer, now);
         self.actions.extend(fetch.map(Action::Fetch));
         got
     }
@@ -185,8 +190,8 @@ impl Hub {
         match (got, &mut group.feed) {
             (Got::Head(head), Feed::Heads(heads)) => {
                 let step = heads.fetched(&head, out)?;
-                if step == Step::Moved {
-                    self.ask_anew(now);
+                if let (Step::Moved, Some(socket)) = (step, group.place.socket()) {
+                    self.ask_anew(socket, now);
                 }
                 Ok(true)
             }
@@ -194,7 +199,7 @@ impl Hub {
             (Got::NotHere(again), feed) => {
                 let goes_on = match feed {
                     Feed::Heads(heads) => heads.missing(out)?,
-                    Feed::Logs(logs) => logs.missing(out)?,
+                    Feed::Logs(logs) => logs.missing(out),
                     Feed::Own => false,
                 };
                 if !goes_on {

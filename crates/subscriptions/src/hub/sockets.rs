@@ -112,8 +112,7 @@ impl Hub {
             self.fetches.forget_logs(*group);
             self.displace(*group, socket.endpoint);
         }
-        // The next node may have another chain.
-        self.ask_anew(now);
+        self.fetches.forget_blocks(id);
     }
 
     /// The group has no place, and this endpoint is not its next.
@@ -202,6 +201,7 @@ impl Hub {
     /// Nobody wants the group any more.
     pub(super) fn end_group(&mut self, id: GroupId, now: Instant) {
         let Some(group) = self.groups.remove(&id) else { return };
+        self.remembered -= group.feed.remembered();
         self.shared.retain(|_, shared| *shared != id);
         self.unplaced.remove(&id);
         self.fetches.forget_logs(id);

@@ -11,6 +11,8 @@ use crate::logs::MOST_LOGS;
 
 /// Bytes of logs that a group remembers at most.
 const MOST_BYTES: usize = 1 << 20;
+/// What a remembered log takes beside its JSON.
+const ENTRY: usize = size_of::<Told>() + 2 * size_of::<Key>();
 /// How far below the newest log one may stand that is displaced.
 const NEAR: u64 = REMEMBERED as u64;
 
@@ -31,20 +33,46 @@ pub(super) struct Told {
     pub(super) result: Bytes,
 }
 
+impl Told {
+    fn bytes(&self) -> usize {
+        self.result.len() + ENTRY
+    }
+}
+
 impl Memory {
     /// Remembers a log; false if it was told before.
     pub(super) fn remember(&mut self, log: &Log) -> bool {
         if !self.keys.insert(log.key) {
             return false;
         }
-        self.bytes += log.result.len();
-        self.told.push_back(Told { number: log.number, key: log.key, result: log.result.clone() });
+        // A copy: a slice would keep all of an answer with many logs.
+        let told = Told { number: log.number, key: log.key, result: Bytes::copy_from_slice(&log.result) };
+        self.bytes += told.bytes();
+        self.told.push_back(told);
         while self.told.len() > MOST_LOGS || self.bytes > MOST_BYTES {
-            let Some(oldest) = self.told.pop_front() else { break };
+            self.forget_oldest();
+        }
+        true
+    }
+
+    /// Bytes that are remembered.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Forgets the oldest, until half is left.
+    pub(super) fn halve(&mut self) {
+        let half = self.bytes / 2;
+        while self.bytes > half {
+            self.forget_oldest();
+        }
+    }
+
+    fn forget_oldest(&mut self) {
+        if let Some(oldest) = self.told.pop_front() {
             self.drop_key(&oldest);
             self.forgotten = self.forgotten.max(Some(oldest.number));
         }
-        true
     }
 
     /// Forgets a removed log; false if it was never told.
@@ -58,6 +86,11 @@ impl Memory {
             self.drop_key(&told);
         }
         true
+    }
+
+    /// Whether a log of this height or above was told and is remembered no more.
+    pub(super) fn has_forgotten(&self, from: u64) -> bool {
+        self.forgotten.is_some_and(|number| number >= from)
     }
 
     /// Takes logs out, the newest first.
@@ -76,9 +109,9 @@ impl Memory {
         taken
     }
 
-    /// The lowest height of a remembered log.
-    pub(super) fn lowest(&self) -> Option<u64> {
-        self.told.iter().map(|told| told.number).min()
+    /// The lowest height, of these and above, of a remembered log.
+    pub(super) fn lowest(&self, from: u64) -> Option<u64> {
+        self.told.iter().map(|told| told.number).filter(|number| *number >= from).min()
     }
 
     /// Whether logs of another block than `block` at this height are remembered.
@@ -90,7 +123,7 @@ impl Memory {
 
     fn drop_key(&mut self, told: &Told) {
         self.keys.remove(&told.key);
-        self.bytes -= told.result.len();
+        self.bytes -= told.bytes();
     }
 }
 
@@ -118,6 +151,21 @@ mod tests {
         assert!(!memory.remember(&log(30, 2999)), "told before");
         assert!(memory.forget(&log(3, 250)), "told once, for all that is remembered");
         assert!(!memory.forget(&log(31, 9999)), "never told");
+        assert!(memory.has_forgotten(20) && !memory.has_forgotten(21));
+        memory.halve();
+        assert_eq!((memory.told.len(), memory.keys.len()), (MOST_LOGS / 2, MOST_LOGS / 2));
+        assert!(memory.told.front().is_some_and(|told| told.number == 25) && memory.has_forgotten(25));
+    }
+
+    // Kills: a few remembered logs that keep the whole answer in which they came.
+    #[test]
+    fn an_answer_is_not_kept_for_a_log_of_it() {
+        let answer = Bytes::from(format!("[{}]", json(1, 1, 0, false)));
+        let logs = Log::list(&answer).expect("readable");
+        let mut memory = Memory::default();
+        assert!(memory.remember(&logs[0]));
+        drop(logs);
+        assert!(answer.is_unique());
     }
 
     // Kills: removals in the order of telling, bytes that are not given back.
@@ -130,7 +178,7 @@ mod tests {
         let taken: Vec<_> =
             memory.take(|told| told.number == 2).into_iter().map(|told| told.result).collect();
         assert_eq!(taken, [log(2, 1).result, log(2, 0).result]);
-        assert_eq!((memory.told.len(), memory.bytes), (2, log(1, 0).result.len() * 2));
+        assert_eq!((memory.told.len(), memory.bytes()), (2, (log(1, 0).result.len() + ENTRY) * 2));
         assert!(!memory.has_other_at(3, hash(3)) && memory.has_other_at(3, hash(4)));
     }
 }
