@@ -248,3 +248,51 @@ impl Hub {
         self.sockets.get(&socket).map(|socket| socket.endpoint)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use rand::SeedableRng;
+    use rand::rngs::SmallRng;
+
+    use super::*;
+    use crate::block::tests::hash_text;
+    use crate::frame::Incoming;
+    use crate::hub::Settings;
+    use crate::socket::Socket;
+
+    fn head(number: u64, hash: u64, parent: u64) -> Notification {
+        let (hash, parent) = (hash_text(hash), hash_text(parent));
+        let head = format!(r#"{{"number":"{number:#x}","hash":"{hash}","parentHash":"{parent}"}}"#);
+        let frame = format!(r#"{{"params":{{"subscription":"0x1","result":{head}}}}}"#);
+        let Incoming::Notification(told) = Incoming::read(frame.into()) else { panic!("a notification") };
+        told
+    }
+
+    /// Whether a block that is being fetched is still good after the node told these heads.
+    fn check(heads: &[(u64, u64, u64)], good: bool) {
+        #[expect(clippy::disallowed_methods, reason = "any instant will do")]
+        let now = Instant::now();
+        let settings = Settings { share: true, per_socket: 100, per_client: 1, patience: Duration::ZERO };
+        let mut hub = Hub::new(settings, Box::new(SmallRng::seed_from_u64(1)));
+        let mut socket = Socket::new(EndpointId(1));
+        socket.follower = Follower::On(Bytes::from_static(b"\"0x1\""));
+        hub.sockets.insert(SocketId(1), socket);
+        hub.notified(SocketId(1), head(5, 50, 40), now);
+        let spot = Spot { socket: SocketId(1), number: 5 };
+        let fetch = hub.fetches.block(spot, GroupId(1), None, now).1.expect("asked for");
+        heads.iter().for_each(|(number, hash, parent)| {
+            hub.notified(SocketId(1), head(*number, *hash, *parent), now);
+        });
+        assert_eq!(hub.fetches.answered(fetch.id).is_some(), good, "{heads:?}");
+    }
+
+    // Kills: a block of before a reorganisation taken for one of after it, also where heights only rise.
+    #[test]
+    fn a_reorganisation_voids_what_was_fetched() {
+        check(&[(6, 60, 50), (7, 70, 60)], true);
+        check(&[(5, 51, 40)], false);
+        check(&[(6, 61, 51)], false);
+    }
+}
