@@ -7,7 +7,7 @@ source "$(dirname "$0")/../scripts/lib.sh"
 requests=2000
 accepted=bench/instructions.txt
 has valgrind || die "valgrind is not installed: ./scripts/setup.sh --full"
-cargo build --release --locked --bins -p bench -p headgate-proxy
+cargo build --workspace --release --locked --bins
 bin=$TARGET/release
 work=$(mktemp -d)
 processes=()

@@ -81,7 +81,8 @@ def allow_many_sockets() -> None:
 
 
 def build(programs: list[str]) -> Path:
-    packages = ["-p", "bench"] + (["-p", "headgate-proxy"] if "headgate" in programs else [])
+    # The whole workspace, as the suite builds it: other packages would be other features, and everything built again.
+    packages = ["--workspace"] if "headgate" in programs else ["-p", "bench"]
     subprocess.run(["cargo", "build", "--release", "--locked", "--bins", *packages], cwd=ROOT, check=True)
     return Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")).resolve() / "release"
 

@@ -53,7 +53,7 @@ if [[ -n $full ]]; then
     stage "page" 180 tests/page/run.sh
     stage "dashboards" 60 scripts/dashboards.sh
     stage "kubernetes" 120 scripts/k8s.sh --check
-    stage "image" 1200 scripts/image.sh
+    stage "image" 2400 scripts/image.sh
     stage "compose" 600 tests/compose/run.sh
     stage "fuzz" 900 scripts/fuzz.sh 20
 fi
