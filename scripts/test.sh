@@ -50,6 +50,7 @@ if [[ -n $full ]]; then
     stage "soak" 1200 scripts/soak.sh
     stage "real clients" 600 tests/clients/run.sh
     stage "bench smoke" 300 python3 bench/run.py --quick
+    stage "instructions" 600 bench/callgrind.sh --check
     stage "page" 180 tests/page/run.sh
     stage "dashboards" 60 scripts/dashboards.sh
     stage "kubernetes" 120 scripts/k8s.sh --check
