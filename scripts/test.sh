@@ -47,7 +47,7 @@ if [[ -n $full ]]; then
     stage "dependencies" 300 scripts/dependencies.sh
     stage "release build" 1500 cargo build --workspace --release --locked --bins
     stage "demo" 120 scripts/demo-smoke.sh
-    stage "soak" 1200 scripts/soak.sh
+    stage "soak" 1800 scripts/soak.sh
     stage "real clients" 600 tests/clients/run.sh
     stage "bench smoke" 300 python3 bench/run.py --quick
     stage "instructions" 600 bench/callgrind.sh --check
