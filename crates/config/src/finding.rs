@@ -83,6 +83,14 @@ pub(crate) fn quoted(value: &str) -> String {
 
 const MAX_QUOTED: usize = 40;
 
+/// Prints findings where people look for them: on standard error, one a line.
+pub fn print_findings(findings: &[Finding]) {
+    for finding in findings {
+        let severity = if finding.is_error() { "error" } else { "warning" };
+        eprintln!("{severity}: {finding}");
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -21,7 +21,7 @@ mod settings;
 pub use self::clients::parse_clients;
 pub use document::read_document;
 pub use env::Env;
-pub use finding::{Finding, Severity};
+pub use finding::{Finding, Severity, print_findings};
 pub use fleet::{
     Capacity, ChainConfig, EndpointConfig, FleetConfig, LearningConfig, LearningMode, RecoveryConfig, Role,
     parse_fleet,

@@ -1,7 +1,9 @@
 //! The command line: what the program can be asked to do.
 
+pub(crate) use config::print_findings;
+
 use clap::{Parser, Subcommand};
-use config::{Env, Finding, Options, SecretUrl};
+use config::{Env, Options, SecretUrl};
 use std::process::ExitCode;
 use std::time::Duration;
 use upstream::{Connector, Target, get_status};
@@ -81,12 +83,4 @@ fn healthcheck(options: &Options, env: &Env) -> ExitCode {
 fn unwell(page: &str, why: &str) -> ExitCode {
     eprintln!("headgate-health-checker healthcheck: asking {page}: {why}");
     ExitCode::FAILURE
-}
-
-/// Prints findings where people look for them.
-pub(crate) fn print_findings(findings: &[Finding]) {
-    for finding in findings {
-        let severity = if finding.is_error() { "error" } else { "warning" };
-        eprintln!("{severity}: {finding}");
-    }
 }

@@ -103,7 +103,7 @@ fn remembered(request: &Request<'_>, call: &Call, body: &[u8]) -> Option<Box<Ans
         Some(at) => jsonrpc::with_id(&stored.body, at, id).into(),
         None => stored.body,
     };
-    let mut answer = Answer::of_our_own(text, stored.judgement);
+    let mut answer = Answer::complete(text, stored.judgement);
     answer.status = stored.status;
     Some(Box::new(answer))
 }
@@ -191,8 +191,8 @@ pub(crate) fn result_of(text: &[u8]) -> Option<&str> {
 }
 
 impl Answer {
-    /// An answer that no endpoint gave just now.
-    pub(crate) fn of_our_own(text: Bytes, judgement: detect::Judgement) -> Answer {
+    /// A complete answer with status 200 to one call, held in one piece.
+    pub(crate) fn complete(text: Bytes, judgement: detect::Judgement) -> Answer {
         Answer {
             status: http::StatusCode::OK,
             content_type: Some(http::HeaderValue::from_static("application/json")),

@@ -9,8 +9,10 @@ mod healthcheck;
 mod simulate;
 mod why;
 
+pub(crate) use config::print_findings;
+
 use clap::{Parser, Subcommand};
-use config::{Env, Finding, Options};
+use config::{Env, Options};
 use std::process::ExitCode;
 
 /// The configuration cannot be used (`EX_USAGE`).
@@ -117,13 +119,5 @@ fn classified(options: &Options, env: &Env) -> ExitCode {
             eprintln!("headgate-proxy classify: {error}");
             ExitCode::FAILURE
         }
-    }
-}
-
-/// Prints findings where people look for them.
-pub(crate) fn print_findings(findings: &[Finding]) {
-    for finding in findings {
-        let severity = if finding.is_error() { "error" } else { "warning" };
-        eprintln!("{severity}: {finding}");
     }
 }

@@ -9,9 +9,8 @@ use crate::route::{self, Safety};
 use bytes::Bytes;
 use detect::{Head, Protocol, Verdict};
 use futures_util::future::join_all;
-use http::{HeaderMap, HeaderValue, StatusCode};
+use http::{HeaderMap, StatusCode};
 use jsonrpc::{Call, Envelope};
-use std::collections::VecDeque;
 
 /// Asks over the shared line; the answer's verdict is certain, since a message comes whole.
 pub(super) async fn exchange(
@@ -138,15 +137,9 @@ impl Over<'_> {
         let items = stream.items().to_vec();
         Outcome::Answered(Box::new(Answer {
             status,
-            content_type: Some(HeaderValue::from_static("application/json")),
-            coding: None,
-            held_bytes: text.len(),
-            length: Some(text.len() as u64),
-            held: VecDeque::from([text]),
-            rest: None,
-            judgement,
             batch: self.ask.batch,
             items,
+            ..Answer::complete(text, judgement)
         }))
     }
 
