@@ -48,6 +48,10 @@ page:
 image:
     ./scripts/image.sh
 
+# the store's tests on a Valkey in a container
+containers:
+    ./tests/containers/run.sh
+
 # docker compose up, a rolling update under load, and every query of the dashboards
 compose:
     ./tests/compose/run.sh

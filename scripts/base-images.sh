@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The images that ours stand on. Where a registry can be reached they are pulled; where none can, they are made under
-# the same names from the system's own packages. Images that are there already stay as they are.
+# the same names from the system's own packages. Images that are there already stay as they are. Given names, only those.
 source "$(dirname "$0")/lib.sh"
 
 # What an image is tagged with here is what the Dockerfile and docker-compose.yml ask for.
@@ -88,6 +88,7 @@ make() {
         valkey/*) make_valkey ;;
         haproxy:*) make_haproxy ;;
         prom/*) make_prometheus ;;
+        *) die "unknown image $1: there are ${MADE[*]}" ;;
     esac
 }
 
@@ -96,14 +97,18 @@ docker info >/dev/null 2>&1 || die "the Docker daemon does not answer: start doc
 empty=$(mktemp -d)
 trap 'rm -rf "$empty"' EXIT
 reachable=unknown
-for image in "${MADE[@]}"; do
+wanted=("$@")
+if (($# == 0)); then wanted=("${MADE[@]}"); fi
+for image in "${wanted[@]}"; do
     if here "$image"; then continue; fi
     # One refusal is enough to know: no registry, then none for the others.
     if [[ $reachable != no ]]; then
         if pulled "$image"; then reachable=yes; say "base images: pulled $image"; continue; fi
         reachable=no
     fi
+    # The others stand on it.
+    if [[ $image != "$SLIM" ]] && ! here "$SLIM"; then make_slim; fi
     make "$image"
     say "base images: made $image"
 done
-say "base images: ${#MADE[@]} are there"
+say "base images: ${#wanted[@]} are there"

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # All checks and tests. `--full` adds the release build, the demo, soak, real clients, the benchmark's smoke test, the
-# operators' page in a browser, dashboards, Kubernetes, the image, docker compose, and fuzzing. Every stage runs, whatever the others did; the last lines tell the totals.
+# operators' page in a browser, dashboards, Kubernetes, the image, the store on a Valkey in a container, docker compose,
+# and fuzzing. Every stage runs, whatever the others did; the last lines tell the totals.
 source "$(dirname "$0")/lib.sh"
 
 full=${1:-}
@@ -55,6 +56,7 @@ if [[ -n $full ]]; then
     stage "dashboards" 60 scripts/dashboards.sh
     stage "kubernetes" 120 scripts/k8s.sh --check
     stage "image" 2400 scripts/image.sh
+    stage "containers" 1500 tests/containers/run.sh
     stage "compose" 600 tests/compose/run.sh
     stage "fuzz" 900 scripts/fuzz.sh 20
 fi

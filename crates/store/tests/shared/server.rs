@@ -96,7 +96,8 @@ fn spawn(port: u16, args: &[String]) -> Child {
     child
 }
 
-fn ask(port: u16, words: &[&str]) -> Option<String> {
+/// One command and what comes back; `None`: nobody answers.
+pub(crate) fn ask(port: u16, words: &[&str]) -> Option<String> {
     let mut stream = TcpStream::connect(SocketAddr::from((Ipv4Addr::LOCALHOST, port))).ok()?;
     stream.set_read_timeout(Some(PATIENCE)).ok()?;
     let mut request = format!("*{}\r\n", words.len());
