@@ -1,11 +1,11 @@
-// ethers through the proxy. Arguments: the URL of the chain with one node, and of the chain with two.
+// ethers through the proxy. Arguments: the URLs of the chain with one node, with two, and with providers that die.
 
 import assert from "node:assert/strict";
 import { Contract, ContractFactory, FetchRequest, JsonRpcProvider, NonceManager, Wallet, WebSocketProvider } from "ethers";
-import { client, contract, recipient, until } from "./check.mjs";
+import { client, contract, follow, recipient, until } from "./check.mjs";
 
 const { check, key } = client("ethers");
-const [mainUrl, pairUrl] = process.argv.slice(2);
+const [mainUrl, pairUrl, mortalUrl] = process.argv.slice(2);
 
 // ethers batches what is asked in one tick, unless told otherwise.
 const connect = (url, options) => {
@@ -91,6 +91,19 @@ await check("subscriptions over a WebSocket", async () => {
   });
   assert.deepEqual(blocks, blocks.map((_, index) => blocks[0] + index));
   await socket.destroy();
+});
+
+await check("subscriptions outlive their providers", async () => {
+  const socket = new WebSocketProvider(mortalUrl.replace("http", "ws"), 1337, { staticNetwork: true });
+  const heads = [], logs = [], ends = [];
+  socket.websocket.addEventListener("close", (event) => ends.push(event.code));
+  await socket.on("block", (number) => heads.push(number));
+  await socket.on({ topics: [] }, (log) => logs.push([log.blockNumber, log.index]));
+  const read = async (fromBlock, toBlock) => {
+    const found = await socket.getLogs({ fromBlock, toBlock });
+    return found.map((log) => [log.blockNumber, log.index]);
+  };
+  await follow(heads, logs, ends, read).finally(() => socket.destroy());
 });
 
 for (const provider of [single, batching]) provider.destroy();

@@ -1,9 +1,13 @@
 #!/usr/bin/env bash
 # Real clients through the proxy in front of real nodes. On `main` the proxy has one node, a provider that refuses everything and one that is gone;
-# on `pair` two nodes that share nothing, so that an id made by one is unknown to the other.
+# on `pair` two nodes that share nothing, so that an id made by one is unknown to the other; on `mortal` three simulated
+# providers of which another one dies every two seconds.
 source "$(dirname "$0")/../../scripts/lib.sh"
 here=tests/clients
-[[ -x $HEADGATE_PROXY ]] || die "no $HEADGATE_PROXY: cargo build --release --bin headgate-proxy"
+DYING_PROVIDERS=${DYING_PROVIDERS:-$(dirname "$HEADGATE_PROXY")/dying-providers}
+for program in "$HEADGATE_PROXY" "$DYING_PROVIDERS"; do
+    [[ -x $program ]] || die "no $program: cargo build --workspace --release --bins"
+done
 
 install_clients() {
     if [[ ! $here/node_modules/.package-lock.json -nt $here/package-lock.json ]]; then
@@ -47,11 +51,16 @@ refuses() { [[ $(curl -s -o /dev/null -w '%{http_code}' "$1" -d '{}') == 429 ]];
 install_clients
 NODE_A_PORT=$(free_port) NODE_B_PORT=$(free_port) LIMITED_PORT=$(free_port) GONE_PORT=$(free_port)
 SERVER_PORT=$(free_port) METRICS_PORT=$(free_port)
+MORTAL_A_PORT=$(free_port) MORTAL_B_PORT=$(free_port) MORTAL_C_PORT=$(free_port)
+export MORTAL_A_PORT MORTAL_B_PORT MORTAL_C_PORT
 export NODE_A_PORT NODE_B_PORT LIMITED_PORT GONE_PORT SERVER_PORT METRICS_PORT
 anvil=$(anvil_binary)
 
-start node-a "$anvil" --port "$NODE_A_PORT" --silent
-start node-b "$anvil" --port "$NODE_B_PORT" --silent
+# A block for each transaction, and one each second: as on a real network, what waits for the next block sees one.
+for node in a:$NODE_A_PORT b:$NODE_B_PORT; do
+    start "node-${node%:*}" "$anvil" --port "${node#*:}" --silent --mixed-mining --block-time 1
+done
+start mortals "$DYING_PROVIDERS" "$MORTAL_A_PORT" "$MORTAL_B_PORT" "$MORTAL_C_PORT"
 start limited node $here/limited.mjs "$LIMITED_PORT"
 wait_until 20 answers "http://127.0.0.1:$NODE_A_PORT" || die "the first node does not answer"
 wait_until 20 answers "http://127.0.0.1:$NODE_B_PORT" || die "the second node does not answer"
@@ -65,13 +74,16 @@ wait_until 20 curl -fsS "$base/ready" || { cat "$out/proxy.log"; die "the proxy 
 
 for client in "node $here/viem.mjs" "node $here/ethers.mjs" "$here/.venv/bin/python $here/web3_py.py"; do
     # shellcheck disable=SC2086 # a command and its argument
-    timeout 120 $client "$base/main" "$base/pair" 2>&1 | tee -a "$out/results" || say "FAILED ${client##*/}: ended with an error" >>"$out/ended"
+    timeout 120 $client "$base/main" "$base/pair" "$base/mortal" 2>&1 | tee -a "$out/results" || say "FAILED ${client##*/}: ended with an error" >>"$out/ended"
 done
 
 passed=$(grep -c '^ok ' "$out/results" || true)
 failed=$(grep -c '^FAILED ' "$out/results" || true)
 # A client that died without naming a failed check counts as one.
 if [[ -e $out/ended ]] && ((failed == 0)); then failed=1; fi
-if ((failed > 0)); then cat "$out/ended" "$out/proxy.log" 2>/dev/null || true; fi
+if ((failed > 0)); then cat "$out/proxy.log"; fi
 say "clients: $passed passed, $failed failed"
+# Once more, last: who reads the end of a long log sees what it was.
+cat "$out/ended" 2>/dev/null || true
+grep '^FAILED ' "$out/results" || true
 ((failed == 0 && passed > 0))

@@ -1,8 +1,9 @@
-"""web3.py through the proxy. Arguments: the URL of the chain with one node, and of the chain with two."""
+"""web3.py through the proxy. Arguments: the URLs of the chain with one node, with two, and with providers that die."""
 
 import asyncio
 import json
 import sys
+import time
 import traceback
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -16,7 +17,9 @@ CONTRACT = json.loads((Path(__file__).parent / "echo.json").read_text())
 KEY = "0x5de4111afa1a4b94908f83103eb1f1706367c2e68ca870fc3fb9a804cdab365a"
 RECIPIENT = Web3.to_checksum_address("0x000000000000000000000000000000000000beef")
 
-url = sys.argv[1]
+url, _, mortal_url = sys.argv[1:]
+# Four blocks a second, a death every two seconds, and three to die: each has died twice.
+MORTAL_BLOCKS = 50
 w3 = Web3(HTTPProvider(url, exception_retry_configuration=None, request_kwargs={"timeout": 20}))
 account = w3.eth.account.from_key(KEY)
 failures = 0
@@ -44,6 +47,14 @@ def send(transaction: dict) -> dict:
     transaction |= {"maxFeePerGas": w3.to_wei(20, "gwei"), "maxPriorityFeePerGas": 1}
     raw = account.sign_transaction(transaction).raw_transaction
     return w3.eth.wait_for_transaction_receipt(w3.eth.send_raw_transaction(raw), timeout=10, poll_latency=0.05)
+
+
+def until(ask: Callable[[], list]) -> list:
+    """Asks until there is something, at most for a while."""
+    deadline = time.monotonic() + 20
+    while not (found := ask()) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return found
 
 
 def deploy_echo():
@@ -115,7 +126,9 @@ def _() -> None:
     seen = echo.events.Said().create_filter(from_block="latest")
     seen.get_new_entries()
     send({"to": echo.address, "data": echo.encode_abi("say", [51]), "value": 0})
-    assert [log["args"]["word"] for log in seen.get_new_entries()] == [51]
+    # A node tells its filters of a block after those who ask for the receipt.
+    entries = until(seen.get_new_entries)
+    assert [log["args"]["word"] for log in entries] == [51]
     assert seen.get_new_entries() == []
 
 
@@ -144,6 +157,33 @@ def _() -> None:
     blocks, logs, _ = asyncio.run(asyncio.wait_for(follow(), 20))
     assert blocks == list(range(blocks[0], blocks[0] + len(blocks))), blocks
     assert len(set(logs)) == len(logs), logs
+
+
+async def outlive() -> tuple[list[int], list[tuple[int, int]], list[tuple[int, int]]]:
+    """Heads and logs (block and index) over one socket while providers die, and the logs there are between the first
+    and the last block, which may have come in part."""
+    heads, logs = [], []
+    # The socket's end would be an exception here.
+    async with AsyncWeb3(WebSocketProvider(mortal_url.replace("http", "ws"))) as socket:
+        kinds = {
+            await socket.eth.subscribe("newHeads"): lambda head: heads.append(head["number"]),
+            await socket.eth.subscribe("logs", {}): lambda log: logs.append((log["blockNumber"], log["logIndex"])),
+        }
+        async for told in socket.socket.process_subscriptions():
+            kinds[told["subscription"]](told["result"])
+            if len(heads) >= MORTAL_BLOCKS and len(logs) >= MORTAL_BLOCKS / 2:
+                break
+        first, last = logs[0][0] + 1, logs[-1][0] - 1
+        there = await socket.eth.get_logs({"fromBlock": first, "toBlock": last})
+    logs = [log for log in logs if first <= log[0] <= last]
+    return heads, logs, [(log["blockNumber"], log["logIndex"]) for log in there]
+
+
+@check("subscriptions outlive their providers")
+def _() -> None:
+    heads, logs, there = asyncio.run(asyncio.wait_for(outlive(), 60))
+    assert heads == list(range(heads[0], heads[0] + len(heads))), heads
+    assert logs == there, (logs, there)
 
 
 sys.exit(1 if failures else 0)

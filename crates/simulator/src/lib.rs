@@ -12,6 +12,7 @@ pub mod demo;
 mod encode;
 mod limit;
 mod memory;
+pub mod mortals;
 mod node;
 mod perform;
 mod provider;
