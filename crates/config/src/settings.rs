@@ -183,7 +183,7 @@ settings! {
         Kept capacity_learning_enabled: bool = "true", "CAPACITY_LEARNING_ENABLED" "capacity-learning-enabled", Kind::Bool,
             "ceilings are learned where none is configured";
         New saturation_wait_ms: Duration = "1000", "SATURATION_WAIT_MS" "saturation-wait-ms", Kind::Millis { min_ms: 0 },
-            "how long a request may wait when every endpoint is at its ceiling; 0 is no waiting";
+            "how long a request may wait when every endpoint is at its ceiling, who waits longest first; 0 is no waiting";
         New replicas_assumed: u32 = "4", "REPLICAS_ASSUMED" "replicas-assumed", COUNT,
             "proxies that share a limit while Valkey is away and their number was never known";
         New limits_degraded_grace: Duration = "30", "LIMITS_DEGRADED_GRACE" "limits-degraded-grace", DELAY,

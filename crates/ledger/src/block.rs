@@ -28,11 +28,16 @@ pub struct Spent {
 impl Block {
     /// Takes `n` tokens at once, or none: two loads and one compare-and-swap.
     pub fn take(&self, n: u32, now: LocalMs) -> Option<Spent> {
+        self.take_leaving(n, 0, now)
+    }
+
+    /// As [`Block::take`], but only if `leave` more are left for others.
+    pub fn take_leaving(&self, n: u32, leave: u32, now: LocalMs) -> Option<Spent> {
         let mut held = self.word.load(Ordering::Acquire);
         loop {
             let ends = LocalMs(self.ends.load(Ordering::Acquire));
             let (window, tokens) = unpack(held);
-            if tokens < n || now >= ends {
+            if tokens < n.saturating_add(leave) || now >= ends {
                 return None;
             }
             // If the end read belongs to the next block, its install has emptied the word first, and this fails.

@@ -81,9 +81,9 @@ impl Ceiling for Fixed {
         &self.plan
     }
 
-    fn take(&self, n: u32, now: u64) -> Taken {
+    fn take(&self, n: u32, leave: u32, now: u64) -> Taken {
         let local = LocalMs(now);
-        if let Some(spent) = self.block.take(n, local) {
+        if let Some(spent) = self.block.take_leaving(n, leave, local) {
             return Taken::Yes(spent);
         }
         let dry = Taken::Dry { again: self.block.ends() };
@@ -91,7 +91,7 @@ impl Ceiling for Fixed {
             return dry;
         }
         self.refill(now);
-        self.block.take(n, local).map_or(dry, Taken::Yes)
+        self.block.take_leaving(n, leave, local).map_or(dry, Taken::Yes)
     }
 
     fn put_back(&self, window: u32, n: u32) {

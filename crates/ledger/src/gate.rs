@@ -145,13 +145,19 @@ impl Gate {
 
     /// Takes what `cost` needs under every ceiling, or nothing.
     pub fn try_take(&self, cost: Cost, now: u64) -> Take {
+        self.try_take_behind(Cost::requests(0), cost, now)
+    }
+
+    /// As [`Gate::try_take`], for somebody who stands behind others that wait: what these need, `ahead` all together, is
+    /// left to them.
+    pub fn try_take_behind(&self, ahead: Cost, cost: Cost, now: u64) -> Take {
         match &self.ceilings {
             Ceilings::None => Take::Granted(Ticket::free(cost)),
-            Ceilings::Fixed(fixed) => several::take(fixed, cost, now),
-            Ceilings::Leased(leased) => several::take(leased, cost, now),
+            Ceilings::Fixed(fixed) => several::take(fixed, cost, ahead, now),
+            Ceilings::Leased(leased) => several::take(leased, cost, ahead, now),
             Ceilings::Learned(_) | Ceilings::Steady(_) if self.open() => Take::Granted(Ticket::free(cost)),
-            Ceilings::Learned(learned) => learned.take(cost, now),
-            Ceilings::Steady(steady) => steady.take(cost, now),
+            Ceilings::Learned(learned) => learned.take(cost, ahead, now),
+            Ceilings::Steady(steady) => steady.take(cost, ahead, now),
         }
     }
 

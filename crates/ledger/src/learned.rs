@@ -73,25 +73,27 @@ impl Learned {
         learned
     }
 
-    /// Room for `cost` as a ticket.
-    pub(crate) fn take(&self, cost: Cost, now: u64) -> Take {
+    /// Room for `cost` as a ticket, if there is room for `ahead` beside it.
+    pub(crate) fn take(&self, cost: Cost, ahead: Cost, now: u64) -> Take {
         let largest = self.largest(now);
         if u64::from(cost.requests) > largest {
             return Take::TooBig { largest: largest as u32 };
         }
-        match self.admit(cost.requests, now) {
+        match self.admit(cost.requests, ahead.requests, now) {
             Some(room) => Take::Granted(Ticket { outstanding: Some(room), ..Ticket::free(cost) }),
             None => {
                 self.portion.asked(cost.requests);
-                Take::Dry { again_at: self.when(cost.requests, now), kind: CeilingKind::Learned }
+                let first = cost.requests.saturating_add(ahead.requests);
+                Take::Dry { again_at: self.when(first, now), kind: CeilingKind::Learned }
             }
         }
     }
 
-    /// Holds room for `n` requests under every span's ceiling, or for none.
-    pub(crate) fn admit(&self, n: u32, now: u64) -> Option<Outstanding> {
+    /// Holds room for `n` requests under every span's ceiling, or for none; none also if `leave` more have no room.
+    pub(crate) fn admit(&self, n: u32, leave: u32, now: u64) -> Option<Outstanding> {
         self.refresh(now);
         let (room, held) = Outstanding::hold(&self.outstanding, n);
+        let held = held.saturating_add(u64::from(leave));
         self.spans.iter().all(|span| span.fits(held, now)).then_some(room)
     }
 

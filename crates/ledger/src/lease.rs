@@ -105,7 +105,12 @@ impl Lease {
 
     /// Takes `n` tokens at once, or none.
     pub fn take(&self, n: u32, now: LocalMs) -> Taken {
-        if let Some(spent) = self.block.take(n, now) {
+        self.take_leaving(n, 0, now)
+    }
+
+    /// As [`Lease::take`], but only if `leave` more are left here for others.
+    pub fn take_leaving(&self, n: u32, leave: u32, now: LocalMs) -> Taken {
+        if let Some(spent) = self.block.take_leaving(n, leave, now) {
             return Taken::Yes(spent);
         }
         let mut state = self.state();
@@ -114,7 +119,7 @@ impl Lease {
         if state.cut_off.is_some() {
             self.go_alone(&mut state, now);
         }
-        if let Some(spent) = self.block.take(n, now) {
+        if let Some(spent) = self.block.take_leaving(n, leave, now) {
             return Taken::Yes(spent);
         }
         match (state.cut_off, state.dry_until.filter(|until| now < *until)) {

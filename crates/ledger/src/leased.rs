@@ -127,7 +127,7 @@ impl Leased {
 
     /// Counts `n` that are sent whether or not there are tokens.
     pub(crate) fn charge(&self, n: u32, now: u64) {
-        if n > 0 && self.take(n, now) == Taken::Doubt {
+        if n > 0 && self.take(n, 0, now) == Taken::Doubt {
             self.debt.fetch_add(n, Ordering::Relaxed);
         }
     }
@@ -162,8 +162,8 @@ impl Ceiling for Leased {
         &self.plan
     }
 
-    fn take(&self, n: u32, now: u64) -> Taken {
-        let taken = self.lease.take(n, LocalMs(now));
+    fn take(&self, n: u32, leave: u32, now: u64) -> Taken {
+        let taken = self.lease.take_leaving(n, leave, LocalMs(now));
         if taken == Taken::Doubt {
             self.wanted.fetch_max(n, Ordering::Relaxed);
         }

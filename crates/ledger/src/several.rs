@@ -8,15 +8,16 @@ use crate::{CeilingKind, Cost, Limit, Plan, Take, Taken, Ticket, Unit};
 pub(crate) trait Ceiling {
     fn limit(&self) -> &Limit;
     fn plan(&self) -> &Plan;
-    /// Takes `n` tokens of the running window, or none.
-    fn take(&self, n: u32, now: u64) -> Taken;
+    /// Takes `n` tokens of the running window, or none; none also if fewer than `leave` would be left.
+    fn take(&self, n: u32, leave: u32, now: u64) -> Taken;
     fn put_back(&self, window: u32, n: u32);
     /// When `n`, which must not exceed the plan's largest window, may be had from `now` on.
     fn when(&self, n: u32, now: u64) -> u64;
 }
 
-/// All or nothing over every limit: before one that does not give, what the others gave is put back.
-pub(crate) fn take<C: Ceiling>(ceilings: &[C], cost: Cost, now: u64) -> Take {
+/// All or nothing over every limit: before one that does not give, what the others gave is put back. What `ahead` costs
+/// is left everywhere.
+pub(crate) fn take<C: Ceiling>(ceilings: &[C], cost: Cost, ahead: Cost, now: u64) -> Take {
     if let Some(largest) = too_big(ceilings, cost) {
         return Take::TooBig { largest };
     }
@@ -26,7 +27,7 @@ pub(crate) fn take<C: Ceiling>(ceilings: &[C], cost: Cost, now: u64) -> Take {
         if n == 0 {
             continue;
         }
-        match ceiling.take(n, now) {
+        match ceiling.take(n, ahead.of(ceiling.limit().unit), now) {
             Taken::Yes(spent) => {
                 ticket.ends = ticket.ends.min(spent.ends);
                 if let Some(window) = ticket.windows.get_mut(i) {

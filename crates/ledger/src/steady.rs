@@ -98,20 +98,20 @@ impl Steady {
         steady
     }
 
-    /// Room for `cost` as a ticket.
-    pub(crate) fn take(&self, cost: Cost, now: u64) -> Take {
+    /// Room for `cost` as a ticket, if there is room for `ahead` before it.
+    pub(crate) fn take(&self, cost: Cost, ahead: Cost, now: u64) -> Take {
         let largest = self.largest();
         if u64::from(cost.requests) > largest {
             return Take::TooBig { largest: largest as u32 };
         }
-        match self.admit(cost.requests, now) {
+        match self.admit(cost.requests, ahead.requests, now) {
             Ok(room) => Take::Granted(Ticket { outstanding: Some(room), ..Ticket::free(cost) }),
             Err(again_at) => Take::Dry { again_at, kind: CeilingKind::Learned },
         }
     }
 
-    /// Holds room for `n` requests under the level and its pace, or says when there is some.
-    fn admit(&self, n: u32, now: u64) -> Result<Outstanding, u64> {
+    /// Holds room for `n` requests under the level and its pace, or says when there is some: once `ahead` had theirs.
+    fn admit(&self, n: u32, ahead: u32, now: u64) -> Result<Outstanding, u64> {
         let (room, held) = Outstanding::hold(&self.outstanding, n);
         let Some((span, ceiling, pace)) = self.force.read(&self.spans) else { return Ok(room) };
         let used = span.sent.in_use(now, now);
@@ -119,7 +119,11 @@ impl Steady {
             self.drain(KEPT.0.max(ceiling / KEPT.1), now);
             return Err(span.frees(used + held as f64 - most(ceiling), now));
         }
-        self.keep_pace(&pace, n, now).map(|()| room).inspect_err(|_| {
+        let short = used + held as f64 + f64::from(ahead) - most(ceiling);
+        if short > 0.0 {
+            return Err(span.frees(short, now));
+        }
+        self.keep_pace(&pace, n, ahead, now).map(|()| room).inspect_err(|_| {
             let back = self.seen.back_at.load(Relaxed).saturating_add(2 * span.window_ms);
             if now > back && used < CLIPPED * most(ceiling) {
                 self.seen.clipped.store(true, Relaxed);
@@ -134,19 +138,17 @@ impl Steady {
         }
     }
 
-    fn keep_pace(&self, pace: &Pace, n: u32, now: u64) -> Result<(), u64> {
+    fn keep_pace(&self, pace: &Pace, n: u32, ahead: u32, now: u64) -> Result<(), u64> {
         let mut full_at = self.full_at.load(Relaxed);
         loop {
-            match pace.ask(full_at, n, now) {
-                Paced::Wait { until } => return Err(until),
-                Paced::Go { full_at: next, .. } => {
-                    match self.full_at.compare_exchange_weak(full_at, next, Relaxed, Relaxed) {
-                        Ok(_) => {
-                            return Ok(());
-                        }
-                        Err(other) => full_at = other,
-                    }
-                }
+            if ahead > 0 {
+                let after = paced(pace.ask(full_at, ahead, now))?;
+                paced(pace.ask(after, n, now))?;
+            }
+            let next = paced(pace.ask(full_at, n, now))?;
+            match self.full_at.compare_exchange_weak(full_at, next, Relaxed, Relaxed) {
+                Ok(_) => return Ok(()),
+                Err(other) => full_at = other,
             }
         }
     }
@@ -321,6 +323,14 @@ impl Steady {
 
     fn known(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Where the bucket stands after it, or when to come again.
+fn paced(asked: Paced) -> Result<u64, u64> {
+    match asked {
+        Paced::Go { full_at, .. } => Ok(full_at),
+        Paced::Wait { until } => Err(until),
     }
 }
 

@@ -1,6 +1,7 @@
 //! What a provider's limit belongs to: its use, its park and its ceilings, shared by all endpoints that name it.
 
 use crate::park::Park;
+use crate::queue::Queue;
 use ledger::Gate;
 use recovery::{Policy, Record};
 
@@ -11,6 +12,8 @@ pub struct Account {
     pub park: Park,
     /// Use and ceilings. Every dispatch counts: requests, retries, probes; a batch counts its calls.
     pub gate: Gate,
+    /// Who waits for room under the ceilings.
+    pub queue: Queue,
 }
 
 impl Account {
@@ -20,6 +23,6 @@ impl Account {
         if let Some(before) = before {
             gate.carry_24h(&before.gate, now);
         }
-        Account { name: name.into(), park: Park::new(policy, record), gate }
+        Account { name: name.into(), park: Park::new(policy, record), gate, queue: Queue::default() }
     }
 }

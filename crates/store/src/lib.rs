@@ -8,6 +8,7 @@ mod health;
 mod limits;
 mod memory;
 mod park;
+mod queue;
 mod valkey;
 
 pub use account::Account;
@@ -15,6 +16,7 @@ pub use health::{Finding, News, subject};
 pub use limits::{Charge, ClientLimits, Denial, Lost, Permit, Receipt, Subject};
 pub use memory::{Memory, Rules, Sharing};
 pub use park::{Change, Park, Proposal};
+pub use queue::{Queue, Turn, Turns};
 pub use valkey::{BadSetting, Failure, Named, Op, Target, Valkey};
 
 /// Reads the wall clock: Unix milliseconds.

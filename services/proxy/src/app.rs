@@ -18,7 +18,7 @@ use config::Settings;
 use health::Readiness;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
-use store::{ClientLimits, Memory, Valkey};
+use store::{ClientLimits, Memory, Turns, Valkey};
 use tokio::sync::{Notify, oneshot, watch};
 
 /// What all requests together may hold of their bodies.
@@ -49,6 +49,8 @@ pub(crate) struct App {
     pub(crate) queues: Arc<Budget>,
     /// Requests that wait for capacity.
     pub(crate) waiting: AtomicU32,
+    /// In which order they came.
+    pub(crate) turns: Turns,
     /// Those who serve connections, and last the hub's own.
     pub(crate) workers: Vec<Dealer>,
     /// Where clients' sockets ask for subscriptions.
@@ -87,6 +89,7 @@ impl App {
             held: Budget::new(HELD),
             queues: Budget::new(QUEUES),
             waiting: AtomicU32::new(0),
+            turns: Turns::default(),
             workers,
             hub,
             process: rand::random(),

@@ -1,6 +1,7 @@
 //! The search for an endpoint that answers one call, or a batch: attempt after attempt until `retry` is content,
 //! nobody is left, or time is up. Its only state is who was tried and what became of it.
 
+mod place;
 mod settle;
 mod wait;
 
@@ -11,13 +12,14 @@ use crate::reply::Problem;
 use crate::request::Request;
 use crate::retry::Ended;
 use crate::route::{Need, Safety};
-use crate::select::{Choice, Saturated, Skip, Tried, Wish, last_resort, select};
+use crate::select::{Choice, Indices, Saturated, Skip, Wish, last_resort, select};
 use crate::why::What;
 use config::Role;
 use ledger::{Cost, Sender, Ticket};
+use place::Place;
 use std::sync::Arc;
 use std::time::Instant;
-use store::Account;
+use store::{Account, Turn};
 
 /// Who is asked next.
 pub(crate) struct Picked {
@@ -64,7 +66,11 @@ pub(crate) struct Hunt<'a> {
     params: Option<&'a [u8]>,
     /// Only this endpoint knows the id that the call is about.
     only: Option<u16>,
-    tried: Tried,
+    tried: Indices,
+    /// Who had no tokens to spare when somebody was last chosen.
+    dry: Indices,
+    /// Where it waits for tokens; `None`: it never did.
+    place: Option<Place>,
     /// Attempts of those that are limited in number.
     attempts: u32,
     public_attempts: u32,
@@ -102,7 +108,9 @@ impl<'a> Hunt<'a> {
             method,
             params,
             only: None,
-            tried: Tried::default(),
+            tried: Indices::default(),
+            dry: Indices::default(),
+            place: None,
             attempts: 0,
             public_attempts: 0,
             asked: 0,
@@ -136,6 +144,14 @@ impl<'a> Hunt<'a> {
 
     /// Who is next; waits for capacity where that is worth it.
     pub(crate) async fn next(&mut self, cost: Cost) -> Result<Picked, End> {
+        let picked = self.seek(cost).await;
+        if let Some(place) = &mut self.place {
+            place.leave();
+        }
+        picked
+    }
+
+    async fn seek(&mut self, cost: Cost) -> Result<Picked, End> {
         loop {
             if self.attempts >= self.request.worker.app.settings.proxy_max_retries {
                 return Err(self.end(Problem::AllAttemptsFailed));
@@ -159,7 +175,7 @@ impl<'a> Hunt<'a> {
                     if saturated.tokens && cost.requests > 1 {
                         return Err(End::Split);
                     }
-                    if let Some((index, pass)) = Box::pin(self.wait(&saturated)).await? {
+                    if let Some((index, pass)) = Box::pin(self.wait(&saturated, cost)).await? {
                         let permits = self.admitted().await?;
                         return Ok(Picked { index, ticket: None, overflow: Some(pass), cost, permits });
                     }
@@ -176,13 +192,20 @@ impl<'a> Hunt<'a> {
         let chain = self.request.chain;
         let metrics = &self.request.worker.metrics;
         let mut rng = self.request.worker.rng.borrow_mut();
-        select(chain, &wish, &mut *rng, |index, skip| {
+        let mut dry = Indices::default();
+        let choice = select(chain, &wish, &mut *rng, |index, skip| {
             let endpoint = chain.at(index);
-            if let Skip::Full { .. } = skip {
+            if let Skip::Dry { .. } | Skip::Behind { .. } | Skip::Doubt = skip {
+                dry.insert(index);
+            }
+            if let Skip::Dry { .. } | Skip::Behind { .. } | Skip::Parked { .. } = skip {
                 metrics.endpoint(chain, endpoint).skipped.add(1);
             }
             self.request.tell(What::Skipped { endpoint: endpoint.id.clone(), skip });
-        })
+        });
+        drop(rng);
+        self.dry = dry;
+        choice
     }
 
     /// The endpoint that told the client of the newest head, if it may be asked now and nobody was.
@@ -210,6 +233,7 @@ impl<'a> Hunt<'a> {
             public: !app.settings.public_first || self.public_attempts < app.settings.public_first_attempts,
             cost,
             may_wait: self.may_wait_for_tokens(),
+            turn: self.place.as_ref().map_or(Turn::NEWCOMER, Place::turn),
             now: crate::clock::unix_ms(),
             tried: &self.tried,
             policy: app.selection,

@@ -5,18 +5,22 @@
 
 #[doc(hidden)]
 pub mod benchmark;
-mod tried;
+mod indices;
+mod room;
 
-pub(crate) use tried::Tried;
+pub(crate) use indices::Indices;
 
 use crate::fleet::{Chain, Endpoint, FEW, Refusal, Tier};
 use config::{Role, Selection};
-use ledger::{CeilingKind, Cost, Take, Ticket};
+use ledger::{Cost, Ticket};
 use rand::Rng;
 use std::sync::atomic::Ordering::Relaxed;
+use store::Turn;
 
 /// Scores this close are equal.
 const CLOSE: f64 = 1.05;
+/// Tokens that are being fetched are here in about so many milliseconds.
+const FETCH_MS: u64 = 5;
 
 /// What the next attempt needs.
 pub(crate) struct Wish<'a> {
@@ -38,9 +42,11 @@ pub(crate) struct Wish<'a> {
     pub(crate) cost: Cost,
     /// Tokens that are being fetched may be waited for.
     pub(crate) may_wait: bool,
+    /// Since when this request waits for tokens.
+    pub(crate) turn: Turn,
     /// Unix milliseconds.
     pub(crate) now: u64,
-    pub(crate) tried: &'a Tried,
+    pub(crate) tried: &'a Indices,
     pub(crate) policy: Policy,
 }
 
@@ -71,8 +77,10 @@ pub(crate) enum Choice {
 /// When saturation ends, and whether it is only our own estimate.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Saturated {
-    /// The soonest opening, Unix milliseconds.
+    /// The soonest opening, Unix milliseconds; now, if there is room that others who wait may leave over.
     pub(crate) at: u64,
+    /// The soonest one that does not hang on others.
+    pub(crate) opens: u64,
     /// The endpoint to overload if nothing opens in time: held back by an estimate alone, hit longest ago.
     pub(crate) overflow: Option<u16>,
     /// Tokens were short: a part of a batch may fit where the whole does not.
@@ -93,9 +101,18 @@ pub(crate) enum Skip {
     TooBig,
     /// It holds no tokens, and is not known to be at its ceiling.
     Doubt,
-    /// Parked or at its ceiling until then; `soft`: by our own estimate.
-    Full {
+    /// Parked until then; `soft`: by our own guess.
+    Parked {
         at: u64,
+        soft: bool,
+    },
+    /// At its ceiling until then; `soft`: our own estimate.
+    Dry {
+        at: u64,
+        soft: bool,
+    },
+    /// What room there is under its ceiling is needed by others, who wait longer.
+    Behind {
         soft: bool,
     },
 }
@@ -158,12 +175,12 @@ fn from_tier(
         level_newcomers(chain, &mut few, wish.now);
         while let Some(position) = best(&few, rng) {
             let Some(candidate) = few[position].take() else { break };
-            match take(chain.at(candidate.index), wish) {
+            match room::take(chain.at(candidate.index), wish) {
                 Ok(ticket) => return Some(Choice::Take { index: candidate.index, ticket }),
                 Err(skip) => {
                     doubt |= skip == Skip::Doubt && wish.may_wait;
                     note(chain, candidate.index, wish.now, skip, skipped, full);
-                    if let Some(full) = full {
+                    if let (Some(full), false) = (full.as_mut(), matches!(skip, Skip::Behind { .. })) {
                         full.tokens = true;
                     }
                 }
@@ -225,7 +242,7 @@ fn parked(chain: &Chain, endpoint: &Endpoint, wish: &Wish<'_>) -> Option<Skip> {
     }
     match chain.methods.refusal(endpoint.number, wish.method, wish.now)? {
         Refusal::Unsupported(_) => Some(Skip::Unsupported),
-        Refusal::Limited { until } => Some(Skip::Full { at: until, soft: false }),
+        Refusal::Limited { until } => Some(Skip::Parked { at: until, soft: false }),
     }
 }
 
@@ -239,7 +256,7 @@ pub(crate) fn opening(endpoint: &Endpoint, now: u64) -> Option<u64> {
 fn of_record(record: &recovery::Record, now: u64) -> Skip {
     let wait = recovery::retry_after(record, now).unwrap_or_default();
     let wait = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
-    Skip::Full { at: now.saturating_add(wait), soft: record.reason.is_estimate() }
+    Skip::Parked { at: now.saturating_add(wait), soft: record.reason.is_estimate() }
 }
 
 /// Use is compared by ceiling only where everybody has one: counts and shares do not compare.
@@ -296,18 +313,6 @@ fn best(few: &[Option<Candidate>; FEW], rng: &mut impl Rng) -> Option<usize> {
     equal().nth(drawn).map(|(position, _)| position)
 }
 
-fn take(endpoint: &Endpoint, wish: &Wish<'_>) -> Result<Option<Ticket>, Skip> {
-    if !wish.policy.throttling || endpoint.account.gate.open() {
-        return Ok(None);
-    }
-    match endpoint.account.gate.try_take(wish.cost, wish.now) {
-        Take::Granted(ticket) => Ok(Some(ticket)),
-        Take::Dry { again_at, kind } => Err(Skip::Full { at: again_at, soft: kind == CeilingKind::Learned }),
-        Take::Doubt => Err(Skip::Doubt),
-        Take::TooBig { .. } => Err(Skip::TooBig),
-    }
-}
-
 fn note(
     chain: &Chain,
     index: u16,
@@ -321,16 +326,17 @@ fn note(
     }
     skipped(index, skip);
     let (at, soft) = match skip {
-        Skip::Full { at, soft } => (at, soft),
+        Skip::Parked { at, soft } | Skip::Dry { at, soft } => (at, soft),
+        Skip::Behind { soft } => (now, soft),
         Skip::TooBig => (u64::MAX, false),
-        // Tokens take a moment.
-        Skip::Doubt => (now.saturating_add(1), false),
+        Skip::Doubt => (now.saturating_add(FETCH_MS), false),
         Skip::Tried | Skip::Unfit | Skip::Unhealthy | Skip::Unsupported => return,
     };
     let hit = chain.at(index).state.last_hit();
-    let nobody = Saturated { at, overflow: None, tokens: false, overflow_hit: u64::MAX };
+    let opens = if matches!(skip, Skip::Behind { .. }) { u64::MAX } else { at };
+    let nobody = Saturated { at, opens, overflow: None, tokens: false, overflow_hit: u64::MAX };
     let full = full.get_or_insert(nobody);
-    full.at = full.at.min(at);
+    (full.at, full.opens) = (full.at.min(at), full.opens.min(opens));
     if soft && hit < full.overflow_hit {
         full.overflow = Some(index);
         full.overflow_hit = hit;

@@ -285,8 +285,11 @@ fn skip_words(skip: Skip) -> (&'static str, Option<u64>) {
         Skip::Unsupported => ("does not serve this method", None),
         Skip::TooBig => ("costs more than its ceiling ever allows at once", None),
         Skip::Doubt => ("without tokens, which are being fetched", None),
-        Skip::Full { at, soft: true } => ("parked or at its ceiling, by our estimate", Some(at)),
-        Skip::Full { at, soft: false } => ("parked or at its ceiling", Some(at)),
+        Skip::Parked { at, soft: true } => ("parked, by our estimate", Some(at)),
+        Skip::Parked { at, soft: false } => ("parked", Some(at)),
+        Skip::Dry { at, soft: true } => ("at its ceiling, by our estimate", Some(at)),
+        Skip::Dry { at, soft: false } => ("at its ceiling", Some(at)),
+        Skip::Behind { .. } => ("at its ceiling once those who wait longer have gone on", None),
     }
 }
 

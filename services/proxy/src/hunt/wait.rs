@@ -1,26 +1,32 @@
 //! What a request does when every endpoint that could serve it is at its limit: wait for the soonest opening if
 //! that is soon, overload a ceiling that is only our own estimate, or say so honestly.
 
+use super::place::Place;
 use super::{End, Hunt, Pass, Saturated};
 use crate::gates::Permits;
 use crate::reply::Problem;
 use crate::why::What;
-use ledger::Door;
+use ledger::{Cost, Door};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::{Duration, Instant};
+use store::Account;
 
 /// A waiter looks again at least this often: openings can come sooner than announced.
 const LOOK_AGAIN: Duration = Duration::from_millis(250);
 
 impl Hunt<'_> {
     /// `Some`: overload that endpoint now. `None`: look again.
-    pub(super) async fn wait(&mut self, saturated: &Saturated) -> Result<Option<(u16, Pass)>, End> {
+    pub(super) async fn wait(
+        &mut self,
+        saturated: &Saturated,
+        cost: Cost,
+    ) -> Result<Option<(u16, Pass)>, End> {
         let now = crate::clock::unix_ms();
         let patience = self.patience();
-        let opening = Duration::from_millis(saturated.at.saturating_sub(now).max(1));
-        if opening <= patience {
-            self.sleep(opening.min(LOOK_AGAIN)).await?;
+        let until = |at: u64| Duration::from_millis(at.saturating_sub(now).max(1));
+        if until(saturated.at) <= patience {
+            self.sleep(until(saturated.opens).min(LOOK_AGAIN).min(patience), cost).await?;
             return Ok(None);
         }
         let Some(index) = saturated.overflow else {
@@ -34,7 +40,7 @@ impl Hunt<'_> {
                 Ok(Some((index, Pass(Arc::clone(account)))))
             }
             Door::Open | Door::Busy if !patience.is_zero() => {
-                self.sleep(patience.min(Duration::from_millis(20))).await?;
+                self.sleep(patience.min(Duration::from_millis(20)), cost).await?;
                 Ok(None)
             }
             Door::Open | Door::Busy => Err(self.saturated(saturated.at)),
@@ -64,18 +70,29 @@ impl Hunt<'_> {
         settings.saturation_wait_ms.saturating_sub(self.waited).min(left)
     }
 
-    async fn sleep(&mut self, wait: Duration) -> Result<(), End> {
-        let app = &self.request.worker.app;
+    /// Waits in line where there were no tokens, for so long or until it is worth looking again.
+    async fn sleep(&mut self, wait: Duration, cost: Cost) -> Result<(), End> {
+        let (app, began) = (&self.request.worker.app, Instant::now());
         let waiting = app.waiting.fetch_add(1, Relaxed);
         let waiter = Waiter(&app.waiting);
         if waiting >= app.settings.gate_queue {
             return Err(self.overloaded());
         }
-        tokio::time::sleep(wait).await;
+        let accounts = self.dry_accounts();
+        let place = self.place.get_or_insert_with(|| Place::new(&app.turns));
+        // Called or not: what counts is what there is then.
+        let _ = tokio::time::timeout(wait, place.stand(accounts, cost).notified()).await;
         drop(waiter);
-        self.waited += wait;
-        self.request.tell(What::Waited { took: wait });
+        let took = began.elapsed();
+        self.waited += took;
+        self.request.tell(What::Waited { took });
         Ok(())
+    }
+
+    fn dry_accounts(&self) -> Vec<Arc<Account>> {
+        let endpoints = (0u16..).zip(&self.request.chain.endpoints);
+        let dry = endpoints.filter(|(index, _)| self.dry.contains(*index));
+        dry.map(|(_, endpoint)| Arc::clone(&endpoint.account)).collect()
     }
 
     /// Leave to make one attempt. Taken before an endpoint is chosen: nobody waits here with an endpoint's tokens in hand.

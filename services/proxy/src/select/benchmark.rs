@@ -1,6 +1,6 @@
 //! A chain to choose from, for benchmarks: selection is too small a part of a request to be seen from outside.
 
-use super::{Choice, Policy, Tried, Wish, select};
+use super::{Choice, Indices, Policy, Wish, select};
 use crate::fleet::{Chain, Fleet, build};
 use crate::gates::Gates;
 use crate::tables::Tables;
@@ -10,7 +10,7 @@ use ledger::{Cost, Sender};
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 use std::sync::Arc;
-use store::Memory;
+use store::{Memory, Turn};
 
 /// An instant, in Unix milliseconds.
 const NOW: u64 = 1_800_000_000_000;
@@ -18,7 +18,7 @@ const NOW: u64 = 1_800_000_000_000;
 /// A chain of healthy endpoints of one tier.
 pub struct Choosing {
     chain: Arc<Chain>,
-    tried: Tried,
+    tried: Indices,
     rng: SmallRng,
 }
 
@@ -37,7 +37,7 @@ impl Choosing {
         for endpoint in &chain.endpoints {
             endpoint.state.probed(NOW, NOW, true);
         }
-        Choosing { chain, tried: Tried::default(), rng: SmallRng::seed_from_u64(1) }
+        Choosing { chain, tried: Indices::default(), rng: SmallRng::seed_from_u64(1) }
     }
 
     /// One selection, and the use that follows it. The index of the chosen endpoint.
@@ -52,6 +52,7 @@ impl Choosing {
             given_away: false,
             may_try: true,
             may_wait: false,
+            turn: Turn::NEWCOMER,
             public: true,
             cost: Cost::requests(1),
             now: NOW,

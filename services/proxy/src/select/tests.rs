@@ -48,7 +48,7 @@ fn three(more: [&str; 3]) -> Arc<Chain> {
     chain
 }
 
-fn wish(tried: &Tried) -> Wish<'_> {
+fn wish(tried: &Indices) -> Wish<'_> {
     Wish {
         method: "eth_call",
         known_method: true,
@@ -61,6 +61,7 @@ fn wish(tried: &Tried) -> Wish<'_> {
         public: true,
         cost: Cost::requests(1),
         may_wait: true,
+        turn: Turn::NEWCOMER,
         now: NOW,
         tried,
         policy: Policy { selection: Selection::LeastUsed, throttling: true, max_lag: 0 },
@@ -68,8 +69,8 @@ fn wish(tried: &Tried) -> Wish<'_> {
 }
 
 /// The endpoints in the order in which a request would try them all.
-fn order(chain: &Chain, wish_of: impl Fn(&Tried) -> Wish<'_>) -> String {
-    let (mut tried, mut rng) = (Tried::default(), SmallRng::seed_from_u64(7));
+fn order(chain: &Chain, wish_of: impl Fn(&Indices) -> Wish<'_>) -> String {
+    let (mut tried, mut rng) = (Indices::default(), SmallRng::seed_from_u64(7));
     let mut order = String::new();
     while let Choice::Take { index, .. } = select(chain, &wish_of(&tried), &mut rng, |_, _| {}) {
         order.push_str(&chain.at(index).id);
@@ -161,12 +162,12 @@ fn health_ranks_and_excludes() {
     chain.endpoints[2].state.probed(NOW, NOW, false);
     used(&chain, [0, 500, 0]);
     assert_eq!(order(&chain, wish), "ba", "good, then never seen; a fresh bad one not at all");
-    assert_eq!(last_resort(&chain, &wish(&Tried::default())), None);
+    assert_eq!(last_resort(&chain, &wish(&Indices::default())), None);
     chain.endpoints[0].state.probed(NOW + 1, NOW + 1, false);
     chain.endpoints[1].state.probed(NOW + 2, NOW + 2, false);
     chain.endpoints[1].state.probed(NOW + 3, NOW + 3, false);
     assert_eq!(order(&chain, wish), "");
-    assert_eq!(last_resort(&chain, &wish(&Tried::default())), Some(2), "failed longest ago");
+    assert_eq!(last_resort(&chain, &wish(&Indices::default())), Some(2), "failed longest ago");
 }
 
 #[test]
@@ -177,7 +178,7 @@ fn a_newcomer_starts_level_and_does_not_draw_everything() {
     let mut rng = SmallRng::seed_from_u64(1);
     let mut taken = [0u32; 3];
     for _ in 0..300 {
-        let tried = Tried::default();
+        let tried = Indices::default();
         let Choice::Take { index, .. } = select(&chain, &wish(&tried), &mut rng, |_, _| {}) else {
             panic!("somebody is free")
         };
@@ -194,7 +195,7 @@ fn parked_and_dry_endpoints_are_saturated_and_say_when_they_open() {
     park(&chain.endpoints[1], Some(Duration::from_secs(30)));
     park(&chain.endpoints[2], Some(Duration::from_secs(60)));
     assert_eq!(order(&chain, wish), "a", "one token");
-    let tried = Tried::default();
+    let tried = Indices::default();
     let Choice::Saturated(saturated) =
         select(&chain, &wish(&tried), &mut SmallRng::seed_from_u64(1), |_, _| {})
     else {
@@ -204,6 +205,31 @@ fn parked_and_dry_endpoints_are_saturated_and_say_when_they_open() {
     assert!(saturated.tokens && saturated.overflow.is_none(), "explicit waits and static ceilings are kept");
 }
 
+/// Kills: a newcomer that takes what others wait for, or is refused because of them; a batch that is taken apart although it
+/// fits; a queue that holds back those who stand in it.
+#[test]
+fn room_that_others_wait_for_is_left_to_them() {
+    let limited = r#","capacity":{"max_requests":3,"window_seconds":10}"#;
+    let chain = three([limited, "", ""]);
+    chain.endpoints.iter().skip(1).for_each(|other| park(other, Some(Duration::from_secs(60))));
+    let (queue, turns) = (&chain.endpoints[0].account.queue, store::Turns::default());
+    let turn = turns.begin();
+    queue.stand(turn, Cost::requests(2), &Arc::default());
+    let choose = |turn: Turn, n: u32| {
+        let (tried, cost) = (Indices::default(), Cost::requests(n));
+        select(&chain, &Wish { turn, cost, ..wish(&tried) }, &mut SmallRng::seed_from_u64(1), |_, _| {})
+    };
+    let Choice::Saturated(saturated) = choose(Turn::NEWCOMER, 2) else {
+        panic!("two of three are spoken for")
+    };
+    assert!(saturated.at == NOW && !saturated.tokens, "it may fit any moment: {saturated:?}");
+    assert!(saturated.opens >= NOW + 60_000, "nothing opens by itself before the parks end");
+    assert!(matches!(choose(Turn::NEWCOMER, 1), Choice::Take { index: 0, .. }), "one is left over");
+    assert!(matches!(choose(turn, 2), Choice::Take { index: 0, .. }));
+    let Choice::Saturated(saturated) = choose(Turn::NEWCOMER, 1) else { panic!("none is left") };
+    assert!(saturated.opens == (NOW / 10_000 + 1) * 10_000 && saturated.tokens, "{saturated:?}");
+}
+
 #[test]
 fn a_park_of_our_own_guess_may_be_overloaded_where_it_was_hit_longest_ago() {
     let chain = three(["", "", ""]);
@@ -211,7 +237,7 @@ fn a_park_of_our_own_guess_may_be_overloaded_where_it_was_hit_longest_ago() {
         park(endpoint, None);
         endpoint.state.hit(NOW + hit);
     }
-    let tried = Tried::default();
+    let tried = Indices::default();
     let Choice::Saturated(saturated) =
         select(&chain, &wish(&tried), &mut SmallRng::seed_from_u64(1), |_, _| {})
     else {
@@ -257,7 +283,7 @@ proptest! {
             if *parked { park(endpoint, None) } else { free += 1 }
         }
         chain.put_in_order(NOW);
-        let (mut tried, mut rng) = (Tried::default(), SmallRng::seed_from_u64(3));
+        let (mut tried, mut rng) = (Indices::default(), SmallRng::seed_from_u64(3));
         let mut found = 0;
         while let Choice::Take { index, .. } = select(&chain, &wish(&tried), &mut rng, |_, _| {}) {
             prop_assert!(!tried.contains(index));
@@ -277,7 +303,7 @@ fn tokens_under_way_are_waited_for_before_the_next_tier_is_asked() {
     let choose = |others: &[String], may_wait: bool| {
         let all = [std::slice::from_ref(&leased), others].concat().join(",");
         let chain = fleet_in(&memory, &all, &Settings::default());
-        let (tried, mut rng) = (Tried::default(), SmallRng::seed_from_u64(7));
+        let (tried, mut rng) = (Indices::default(), SmallRng::seed_from_u64(7));
         match select(&chain, &Wish { may_wait, ..wish(&tried) }, &mut rng, |_, _| {}) {
             Choice::Take { index, .. } => chain.at(index).id.to_string(),
             Choice::Doubt => "wait".to_owned(),

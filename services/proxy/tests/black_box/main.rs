@@ -14,6 +14,7 @@ mod headers;
 mod health;
 mod operators;
 mod programs;
+mod queueing;
 mod sockets;
 mod state;
 mod subscriptions;

@@ -1,13 +1,13 @@
-//! The endpoints that a request has asked already: the only state of its loop over attempts.
+//! Endpoints of a chain, by their indices: those that a request has asked already, those that it found dry.
 
 /// A set of indices into a chain's endpoints. The first 64 cost no allocation.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Tried {
+pub(crate) struct Indices {
     first: u64,
     more: Vec<u64>,
 }
 
-impl Tried {
+impl Indices {
     pub(crate) fn insert(&mut self, index: u16) {
         let (word, bit) = (usize::from(index / 64), 1 << (index % 64));
         if word == 0 {
@@ -45,7 +45,7 @@ mod tests {
 
     #[test]
     fn what_was_inserted_is_contained_and_nothing_else() {
-        let mut tried = Tried::default();
+        let mut tried = Indices::default();
         assert!(tried.is_empty());
         for index in [0, 63, 64, 300] {
             assert!(!tried.contains(index));
