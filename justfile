@@ -28,6 +28,10 @@ check-config file="configs/endpoints-example.json":
 bench *options:
     python3 bench/run.py {{options}}
 
+# the p50 while Valkey is slow, silent and gone
+bench-valkey *options:
+    python3 bench/valkey.py {{options}}
+
 # instructions per request, the figure that does not wobble
 bench-instructions:
     ./bench/callgrind.sh

@@ -44,7 +44,9 @@ impl Chaos {
 
     /// One event, with requests before and after it at every proxy that is there.
     async fn step(&mut self) {
-        match self.rng.random_range(0..8) {
+        let event = self.rng.random_range(0..8);
+        eprintln!("after {} requests: {event}", self.asked);
+        match event {
             0 => self.server.restart(),
             1 => self.server.freeze(),
             2 => self.server.thaw(),
