@@ -13,6 +13,7 @@ import tempfile
 import time
 from pathlib import Path
 
+import sockets
 from programs import CORES, HERE, Program, Scenario, executable, idle_connection_kb, start, start_upstream, start_valkey
 
 ROOT = HERE.parent
@@ -38,14 +39,16 @@ SCENARIOS = {
         Scenario("clients-valkey", clients=True, valkey=True),
     ]
 }
-QUICK = ["plain", "batch-10", "answer-100k", "new-connections"]
+# Measured in a way of its own, by the module of this name.
+SOCKETS = "sockets"
+QUICK = ["plain", "batch-10", "answer-100k", "new-connections", SOCKETS]
 
 
 def main() -> int:
     options = parse_options()
     allow_many_sockets()
     binaries = build(options.programs)
-    results = [measure(SCENARIOS[name], options, binaries) for name in options.scenarios]
+    results = [measure_named(name, options, binaries) for name in options.scenarios]
     write_json(results, options)
     failed = [problem for result in results for problem in result["problems"]]
     for problem in failed:
@@ -57,7 +60,7 @@ def main() -> int:
 
 def parse_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("scenarios", nargs="*", help=f"default: plain; all, or of: {', '.join(SCENARIOS)}")
+    parser.add_argument("scenarios", nargs="*", help=f"default: plain; all, or of: {', '.join(SCENARIOS)}, {SOCKETS}")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=5, help="of each program in each round, once closed and once open loop")
     parser.add_argument("--programs", type=lambda text: text.split(","), default=PROGRAMS, help=",".join(PROGRAMS))
@@ -68,8 +71,8 @@ def parse_options() -> argparse.Namespace:
         options.rounds, options.seconds = 1, 1
     options.scenarios = options.scenarios or (QUICK if options.quick else ["plain"])
     if options.scenarios == ["all"]:
-        options.scenarios = list(SCENARIOS)
-    unknown = [n for n in options.scenarios if n not in SCENARIOS] + [n for n in options.programs if n not in PROGRAMS]
+        options.scenarios = [*SCENARIOS, SOCKETS]
+    unknown = [n for n in options.scenarios if n not in [*SCENARIOS, SOCKETS]] + [n for n in options.programs if n not in PROGRAMS]
     if unknown:
         parser.error(f"unknown: {', '.join(unknown)}")
     return options
@@ -85,6 +88,13 @@ def build(programs: list[str]) -> Path:
     packages = ["--workspace"] if "headgate" in programs else ["-p", "bench"]
     subprocess.run(["cargo", "build", "--release", "--locked", "--bins", *packages], cwd=ROOT, check=True)
     return Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")).resolve() / "release"
+
+
+def measure_named(name: str, options: argparse.Namespace, binaries: Path) -> dict:
+    if name != SOCKETS:
+        return measure(SCENARIOS[name], options, binaries)
+    with tempfile.TemporaryDirectory() as folder:
+        return sockets.measure(options, binaries, Path(folder))
 
 
 def measure(scenario: Scenario, options: argparse.Namespace, binaries: Path) -> dict:
