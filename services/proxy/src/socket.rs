@@ -2,6 +2,7 @@
 //! way of every other call; nothing here decides who serves it.
 
 mod admission;
+mod batch;
 mod calls;
 mod close;
 mod handshake;

@@ -21,9 +21,12 @@ pub(crate) struct Outbox {
 
 struct State {
     queue: VecDeque<Utf8Bytes>,
+    /// What subscriptions told, kept back while `holds` is above zero.
+    told: VecDeque<Utf8Bytes>,
+    holds: usize,
     /// What is left of a message whose first frames are out.
     rest: Option<Bytes>,
-    /// In the queue and in the rest.
+    /// In the queue, in the rest and kept back.
     bytes: usize,
     held: Reservation,
     close: Option<Why>,
@@ -40,18 +43,46 @@ pub(super) enum Taken {
 
 impl Outbox {
     pub(super) fn new(held: Reservation, most: u64) -> Outbox {
-        let state = State { queue: VecDeque::new(), rest: None, bytes: 0, held, close: None, waker: None };
+        let (queue, told) = (VecDeque::new(), VecDeque::new());
+        let state = State { queue, told, holds: 0, rest: None, bytes: 0, held, close: None, waker: None };
         Outbox { state: RefCell::new(state), most: usize::try_from(most).unwrap_or(usize::MAX) }
     }
 
     /// An answer to a call: the caller waited for [`Outbox::has_room`], so that one answer is never too large.
     pub(super) fn answer(&self, text: Utf8Bytes) -> Taken {
-        self.state.borrow_mut().push(text)
+        self.state.borrow_mut().push(text, false)
     }
 
-    /// Whether another answer may come.
+    /// What a subscription told.
+    pub(super) fn tell(&self, text: Utf8Bytes) -> Taken {
+        self.state.borrow_mut().push(text, true)
+    }
+
+    /// Keeps what subscriptions tell back, until [`Outbox::release`] was called as often.
+    pub(super) fn hold(&self) {
+        self.state.borrow_mut().holds += 1;
+    }
+
+    pub(super) fn release(&self) {
+        let mut state = self.state.borrow_mut();
+        state.holds -= 1;
+        if state.holds == 0 {
+            let mut told = std::mem::take(&mut state.told);
+            state.queue.append(&mut told);
+            state.wake();
+        }
+    }
+
+    /// Whether another answer may come. What is kept back waits for one.
     pub(super) fn has_room(&self) -> bool {
-        self.state.borrow().bytes < self.most
+        let state = self.state.borrow();
+        state.bytes < self.most || state.holds > 0
+    }
+
+    /// Whether something could be written now.
+    pub(super) fn has_next(&self) -> bool {
+        let state = self.state.borrow();
+        state.rest.is_some() || !state.queue.is_empty()
     }
 
     /// Whether `more` would wait behind too much.
@@ -113,7 +144,7 @@ impl Outbox {
 }
 
 impl State {
-    fn push(&mut self, text: Utf8Bytes) -> Taken {
+    fn push(&mut self, text: Utf8Bytes, told: bool) -> Taken {
         // At the end of the process what was asked is answered still; else nobody will read this.
         if self.close.is_some_and(|why| why != Why::Shutdown) {
             return Taken::Yes;
@@ -122,8 +153,12 @@ impl State {
             return Taken::NoBudget;
         }
         self.bytes += text.len();
-        self.queue.push_back(text);
-        self.wake();
+        if told && self.holds > 0 {
+            self.told.push_back(text);
+        } else {
+            self.queue.push_back(text);
+            self.wake();
+        }
         Taken::Yes
     }
 
@@ -144,6 +179,7 @@ impl State {
 
     fn forget(&mut self) {
         self.queue = VecDeque::new();
+        self.told = VecDeque::new();
         self.rest = None;
         let bytes = self.bytes;
         self.give_back(bytes);
@@ -207,6 +243,27 @@ mod tests {
         assert_eq!((outbox.bytes(), outbox.closing()), (0, Some(Why::Slow)), "the first reason stands");
         assert_eq!(outbox.answer(text(10)), Taken::Yes);
         assert_eq!(outbox.bytes(), 0, "kills: filling a socket that ends");
+    }
+
+    // Kills: something told before the batch that subscribed is answered, and what is lost or doubled meanwhile.
+    #[test]
+    fn what_is_told_waits_for_the_answer_of_the_batch() {
+        let outbox = outbox(100, 100);
+        let next = || outbox.frame().map(|frame| frame.to_text().expect("text").to_owned());
+        outbox.hold();
+        outbox.hold();
+        assert_eq!(outbox.tell("head".into()), Taken::Yes);
+        outbox.release();
+        assert_eq!((next(), outbox.bytes()), (None, 4), "two batches, and one is not answered");
+        assert_eq!(outbox.answer("answer".into()), Taken::Yes);
+        outbox.release();
+        assert_eq!(outbox.tell("next".into()), Taken::Yes);
+        let order = [next(), next(), next(), next()];
+        assert_eq!(
+            order,
+            ["answer", "head", "next", ""].map(|text| Some(text.to_owned()).filter(|t| !t.is_empty()))
+        );
+        assert_eq!(outbox.bytes(), 0);
     }
 
     #[test]

@@ -96,7 +96,11 @@ impl Sockets {
 
     /// Queues an answer; who holds most is cut off until there is room for it.
     pub(super) fn answer(&self, outbox: &Outbox, text: &Utf8Bytes) {
-        while outbox.answer(text.clone()) == Taken::NoBudget {
+        self.make_room(outbox, || outbox.answer(text.clone()));
+    }
+
+    fn make_room(&self, outbox: &Outbox, take: impl Fn() -> Taken) {
+        while take() == Taken::NoBudget {
             if !self.cut_largest() {
                 // Others hold it all: this one has to go.
                 outbox.close(Why::Slow);
@@ -109,7 +113,7 @@ impl Sockets {
         if outbox.is_full_for(text.len()) {
             outbox.close(Why::Slow);
         } else {
-            self.answer(outbox, text);
+            self.make_room(outbox, || outbox.tell(text.clone()));
         }
     }
 

@@ -2,6 +2,7 @@
 //! is silent or slow. Waits for the next event, then applies it; it never decides who serves a call.
 
 use super::admission::Seat;
+use super::batch::Mixed;
 use super::calls::Caller;
 use super::close::Why;
 use super::outbox::Outbox;
@@ -211,17 +212,20 @@ impl Socket {
             Message::Close(_) => return Some(Why::Client),
             Message::Ping(_) | Message::Pong(_) | Message::Frame(_) => return None,
         };
-        let caller = self.caller.clone();
-        self.calls.push(match is_for_hub(&body) {
-            true => Box::pin(hand_over(caller, self.number, Rc::clone(&self.peer), body)),
-            false => Box::pin(caller.answer(body, self.peer.newest.get())),
+        let (caller, peer) = (self.caller.clone(), Rc::clone(&self.peer));
+        self.calls.push(if is_for_hub(&body) {
+            Box::pin(hand_over(caller, self.number, peer, body))
+        } else if let Some(batch) = Mixed::read(&body, &caller) {
+            Box::pin(batch.serve(caller, self.number, peer, body))
+        } else {
+            Box::pin(caller.answer(body, peer.newest.get()))
         });
         None
     }
 
     /// Pings, and ends a socket that shows no life or takes nothing.
     fn tick(&mut self) -> Option<Why> {
-        if self.peer.outbox.bytes() > 0 && self.written == self.written_before {
+        if self.peer.outbox.has_next() && self.written == self.written_before {
             return Some(Why::Slow);
         }
         if !self.caller.is_welcome() {

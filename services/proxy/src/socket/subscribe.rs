@@ -1,7 +1,7 @@
 //! The client's side of subscriptions: which messages ask for one, who waits for which answer, and what is written when
 //! the hub has it. Who serves a subscription is never decided here.
 
-use super::calls::{Caller, error, with_own_id};
+use super::calls::{Caller, with_own_id};
 use super::close::Why;
 use super::registry::{Peer, Sockets};
 use crate::hub::{Ask, Delivery, client_number, worker_of};
@@ -15,6 +15,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
 use subscriptions::{Member, Payload, Refusal, SubscriptionId};
+use tokio::sync::oneshot::Sender;
 use tokio_tungstenite::tungstenite::Utf8Bytes;
 
 /// A call for a subscription, or for the end of one, that the hub has not answered.
@@ -26,6 +27,8 @@ pub(super) struct Waiting {
     started: Instant,
     /// Unix milliseconds.
     started_ms: u64,
+    /// The batch that it is a member of.
+    batch: Option<Sender<Utf8Bytes>>,
 }
 
 /// Whether `body` is for the hub.
@@ -36,21 +39,35 @@ pub(super) fn is_for_hub(body: &[u8]) -> bool {
 /// Hands a call about a subscription to the hub, whose answer is written when it comes; `Some`: it may not be made.
 pub(super) async fn hand_over(caller: Caller, number: u64, peer: Rc<Peer>, body: Bytes) -> Option<Utf8Bytes> {
     let (call, usage) = read(&body)?;
+    ask(&caller, number, &peer, &body, &call, usage, None).await
+}
+
+/// Asks the hub for one call of `body`; the answer goes to `batch`, or to the client. `Some`: it may not be made.
+pub(super) async fn ask(
+    caller: &Caller,
+    number: u64,
+    peer: &Rc<Peer>,
+    body: &Bytes,
+    call: &Call,
+    usage: SubscriptionUse,
+    batch: Option<Sender<Utf8Bytes>>,
+) -> Option<Utf8Bytes> {
     let worker = &caller.worker;
-    let (method, params) = (call.method(&body), call.params(&body).unwrap_or(b"[]"));
+    let (method, params) = (call.method(body), call.params(body).unwrap_or(b"[]"));
     // What waits must not keep the frame, and the buffer it was read into, alive.
     let waiting = Waiting {
         request: worker.next_id(),
-        id: call.id(&body).map(Bytes::copy_from_slice),
+        id: call.id(body).map(Bytes::copy_from_slice),
         method: method.into(),
         started: Instant::now(),
         started_ms: crate::clock::unix_ms(),
+        batch,
     };
     if usage == SubscriptionUse::Makes
         && let Err(problem) = caller.may_subscribe(method).await
     {
-        finish(worker, &peer, &waiting, Some(&problem));
-        return Some(error(&problem, &body, waiting.request)).filter(|_| !call.is_notification());
+        finish(worker, peer, &waiting, Some(&problem));
+        return waiting.id.as_deref().map(|id| problem_text(&problem, Some(id), waiting.request));
     }
     let (client, tag) = (client_number(worker.index(), number), peer.next_tag());
     let chain = Arc::clone(&caller.chain);
@@ -91,14 +108,14 @@ impl Sockets {
                 let Some(peer) = self.peer(worker_of(*client).1) else { return };
                 let Some(waiting) = peer.take_waiting(*tag) else { return };
                 match result {
-                    Ok(id) => answer(self, worker, &peer, &waiting, &format!(r#""{id}""#)),
-                    Err(refusal) => refuse(self, worker, &peer, &waiting, refusal),
+                    Ok(id) => answer(self, worker, &peer, waiting, &format!(r#""{id}""#)),
+                    Err(refusal) => refuse(self, worker, &peer, waiting, refusal),
                 }
             }
             Delivery::Unsubscribed { client, tag, known } => {
                 let Some(peer) = self.peer(worker_of(*client).1) else { return };
                 if let Some(waiting) = peer.take_waiting(*tag) {
-                    answer(self, worker, &peer, &waiting, if *known { "true" } else { "false" });
+                    answer(self, worker, &peer, waiting, if *known { "true" } else { "false" });
                 }
             }
             Delivery::Told { members, payload, endpoint } => {
@@ -127,21 +144,22 @@ impl Sockets {
     }
 }
 
-fn answer(sockets: &Sockets, worker: &Worker, peer: &Peer, waiting: &Waiting, result: &str) {
-    finish(worker, peer, waiting, None);
+fn answer(sockets: &Sockets, worker: &Worker, peer: &Peer, waiting: Waiting, result: &str) {
+    finish(worker, peer, &waiting, None);
     if let Some(id) = &waiting.id {
         let id = String::from_utf8_lossy(id);
-        sockets.answer(&peer.outbox, &format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#).into());
+        let text = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#);
+        waiting.reply(sockets, peer, text.into());
     }
 }
 
-fn refuse(sockets: &Sockets, worker: &Worker, peer: &Peer, waiting: &Waiting, refusal: &Refusal) {
+fn refuse(sockets: &Sockets, worker: &Worker, peer: &Peer, waiting: Waiting, refusal: &Refusal) {
     let problem = match refusal {
         Refusal::Answer(text) => {
-            finish(worker, peer, waiting, None);
+            finish(worker, peer, &waiting, None);
             let id = waiting.id.as_deref();
             if let Some(text) = id.and_then(|id| with_own_id(text.clone(), Some(id))) {
-                sockets.answer(&peer.outbox, &text);
+                waiting.reply(sockets, peer, text);
             }
             return;
         }
@@ -155,12 +173,27 @@ fn refuse(sockets: &Sockets, worker: &Worker, peer: &Peer, waiting: &Waiting, re
         Refusal::Deadline => Problem::Deadline,
         Refusal::TooMany { most } => Problem::TooManySubscriptions { most: *most },
     };
-    finish(worker, peer, waiting, Some(&problem));
-    if let Some(id) = &waiting.id {
-        let mut text = Vec::with_capacity(256);
-        problem.write(Some(id), waiting.request, crate::clock::unix_ms(), &mut text);
-        sockets.answer(&peer.outbox, &String::from_utf8(text).unwrap_or_default().into());
+    finish(worker, peer, &waiting, Some(&problem));
+    if let Some(id) = waiting.id.as_deref() {
+        let text = problem_text(&problem, Some(id), waiting.request);
+        waiting.reply(sockets, peer, text);
     }
+}
+
+impl Waiting {
+    fn reply(self, sockets: &Sockets, peer: &Peer, text: Utf8Bytes) {
+        match self.batch {
+            // A batch that was given up needs no answer.
+            Some(batch) => drop(batch.send(text)),
+            None => sockets.answer(&peer.outbox, &text),
+        }
+    }
+}
+
+pub(super) fn problem_text(problem: &Problem, id: Option<&[u8]>, request: RequestId) -> Utf8Bytes {
+    let mut text = Vec::with_capacity(256);
+    problem.write(id, request, crate::clock::unix_ms(), &mut text);
+    String::from_utf8(text).unwrap_or_default().into()
 }
 
 /// Counts the call and leaves its story.

@@ -1,8 +1,10 @@
 //! Subscriptions of clients: shared upstream, and kept while their providers come and go.
 
+mod batches;
 mod endings;
 mod keeping;
 mod sharing;
+mod slow;
 
 use serde_json::{Value, json};
 use simulator::Chain;
