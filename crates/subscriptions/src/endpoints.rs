@@ -10,6 +10,9 @@ use crate::ids::EndpointId;
 
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 const LONGEST_PAUSE: Duration = Duration::from_secs(8);
+/// How long one that failed comes after those that did not: one that takes connections and answers nothing costs seconds
+/// each time, and a lost subscription has only so many.
+const LAST_RESORT: Duration = crate::hub::RECOVERY;
 
 /// The endpoints of the chain that have a WebSocket.
 #[derive(Debug, Default)]
@@ -26,6 +29,8 @@ struct State {
     /// Left alone until then.
     paused: Option<Instant>,
     limited: bool,
+    /// Since it last worked.
+    failed: Option<Instant>,
 }
 
 /// Whether an endpoint may be tried.
@@ -57,9 +62,15 @@ impl Endpoints {
         self.states.iter().any(|(other, state)| *other != endpoint && state.eligible)
     }
 
-    /// All, the preferred first.
-    pub(crate) fn order(&self) -> Vec<EndpointId> {
-        self.order.clone()
+    /// All, the preferred first, but for those that failed lately and have not worked since.
+    pub(crate) fn order(&self, now: Instant) -> Vec<EndpointId> {
+        let failed = |endpoint: &EndpointId| {
+            let at = self.states.get(endpoint).and_then(|state| state.failed);
+            at.is_some_and(|at| now.saturating_duration_since(at) < LAST_RESORT)
+        };
+        let mut order = self.order.clone();
+        order.sort_by_key(failed);
+        order
     }
 
     pub(crate) fn open(&self, endpoint: EndpointId, now: Instant) -> Open {
@@ -85,6 +96,7 @@ impl Endpoints {
         if let Some(state) = self.states.get_mut(&endpoint) {
             let pause = FIRST_PAUSE.saturating_mul(1 << state.failures.min(5)).min(LONGEST_PAUSE);
             state.failures += 1;
+            state.failed = Some(now);
             state.limited = false;
             state.paused = Some(now + pause.mul_f64(rng.random_range(0.5..1.0)));
         }
@@ -117,6 +129,23 @@ mod tests {
     use super::*;
     use rand::SeedableRng;
     use rand::rngs::SmallRng;
+
+    // Kills: going again to who has just failed while others have not, and never going back to the preferred.
+    #[test]
+    fn who_failed_lately_comes_last() {
+        #[expect(clippy::disallowed_methods, reason = "any instant will do")]
+        let now = Instant::now();
+        let ids = [1, 2, 3].map(EndpointId);
+        let (mut endpoints, mut rng) = (Endpoints::default(), SmallRng::seed_from_u64(1));
+        endpoints.update(&ids.map(|endpoint| Candidate { endpoint, eligible: true }));
+        endpoints.failed(ids[0], now, &mut rng);
+        assert_eq!(endpoints.order(now), [2, 3, 1].map(EndpointId));
+        endpoints.failed(ids[1], now, &mut rng);
+        assert_eq!(endpoints.order(now), [3, 1, 2].map(EndpointId), "in their order again");
+        endpoints.worked(ids[1]);
+        assert_eq!(endpoints.order(now), [2, 3, 1].map(EndpointId));
+        assert_eq!(endpoints.order(now + LAST_RESORT), ids);
+    }
 
     // Kills: a pause that does not grow or has no end, a success that does not end it, a limit's time ignored.
     #[test]

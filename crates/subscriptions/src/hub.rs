@@ -26,7 +26,7 @@ use clients::Client;
 use timers::{Timer, Timers};
 
 /// How long a lost subscription may take to be served again, its gap filled.
-const RECOVERY: Duration = Duration::from_secs(30);
+pub(crate) const RECOVERY: Duration = Duration::from_secs(30);
 /// How long an upstream may take to answer one of our calls.
 const ANSWER: Duration = Duration::from_secs(5);
 /// How long a socket without subscriptions stays open.

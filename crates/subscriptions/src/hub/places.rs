@@ -50,7 +50,7 @@ impl Hub {
 
     fn find(&mut self, group: GroupId, now: Instant, allowance: &mut dyn Allowance) -> Found {
         let mut later: Option<(Instant, bool)> = None;
-        for endpoint in self.endpoints.order() {
+        for endpoint in self.endpoints.order(now) {
             if self
                 .groups
                 .get(&group)
@@ -121,7 +121,7 @@ impl Hub {
 
     /// All endpoints there are were tried.
     fn nobody(&mut self, group: GroupId, now: Instant) -> Option<Instant> {
-        let order = self.endpoints.order();
+        let order = self.endpoints.order(now);
         let lost = self.groups.get_mut(&group)?;
         let anybody = order.iter().any(|endpoint| self.endpoints.open(*endpoint, now) != Open::Never);
         if lost.members.is_empty() {
