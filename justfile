@@ -32,6 +32,10 @@ bench *options:
 bench-valkey *options:
     python3 bench/valkey.py {{options}}
 
+# the benchmark's whole table in about twelve minutes
+bench-table *options:
+    ./bench/table.sh {{options}}
+
 # instructions per request, the figure that does not wobble
 bench-instructions:
     ./bench/callgrind.sh

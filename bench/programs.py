@@ -162,9 +162,8 @@ def start(name: str, binaries: Path, scenario: Scenario, ports: list[int], work:
     """Starts a program in front of as many endpoints as the scenario asks for, spread over the upstream's ports."""
     port = free_port()
     endpoints = [ports[n % len(ports)] for n in range(scenario.endpoints)]
-    command, env = {"haproxy": haproxy, "nginx": nginx, "bare": bare, "headgate": headgate}[name](
-        port, endpoints, scenario, binaries, work
-    )
+    configure = {"haproxy": haproxy, "nginx": nginx, "bare": bare, "headgate": headgate, "before": headgate}[name]
+    command, env = configure(port, endpoints, scenario, binaries, work)
     program = Program(name, command, port, work, env)
     program.wait_until_it_answers(scenario.path)
     return program

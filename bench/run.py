@@ -11,9 +11,11 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import sockets
+from goals import judged
 from programs import CORES, HERE, Program, Scenario, executable, idle_connection_kb, start, start_upstream, start_valkey
 
 ROOT = HERE.parent
@@ -50,6 +52,7 @@ def main() -> int:
     binaries = build(options.programs)
     results = [measure_named(name, options, binaries) for name in options.scenarios]
     write_json(results, options)
+    print("\n".join(judged(results)))
     failed = [problem for result in results for problem in result["problems"]]
     for problem in failed:
         print(f"FAILED {problem}")
@@ -64,6 +67,7 @@ def parse_options() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=5, help="of each program in each round, once closed and once open loop")
     parser.add_argument("--programs", type=lambda text: text.split(","), default=PROGRAMS, help=",".join(PROGRAMS))
+    parser.add_argument("--before", type=Path, help="a folder with another build's headgate-proxy, measured beside")
     parser.add_argument("--quick", action="store_true", help="one short round: does every program answer everything?")
     parser.add_argument("--json", type=Path, help="default: bench/out/<time>.json")
     options = parser.parse_args()
@@ -75,6 +79,8 @@ def parse_options() -> argparse.Namespace:
     unknown = [n for n in options.scenarios if n not in [*SCENARIOS, SOCKETS]] + [n for n in options.programs if n not in PROGRAMS]
     if unknown:
         parser.error(f"unknown: {', '.join(unknown)}")
+    if options.before:
+        options.programs = [*options.programs, "before"]
     return options
 
 
@@ -84,9 +90,10 @@ def allow_many_sockets() -> None:
 
 
 def build(programs: list[str]) -> Path:
-    # The whole workspace, as the suite builds it: other packages would be other features, and everything built again.
-    packages = ["--workspace"] if "headgate" in programs else ["-p", "bench"]
-    subprocess.run(["cargo", "build", "--release", "--locked", "--bins", *packages], cwd=ROOT, check=True)
+    # The workspace's features, as the suite builds it: other packages would be other features, and everything built again.
+    packages = ["--workspace", "--bin", "headgate-proxy"] if "headgate" in programs else ["-p", "bench"]
+    needed = [word for name in ("bare", "openloop", "upstream", "sockets") for word in ("--bin", name)]
+    subprocess.run(["cargo", "build", "--release", "--locked", *packages, *needed], cwd=ROOT, check=True)
     return Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")).resolve() / "release"
 
 
@@ -109,7 +116,8 @@ def measure(scenario: Scenario, options: argparse.Namespace, binaries: Path) -> 
                 running.append(start_valkey(work))
             programs = []
             for name in options.programs:
-                programs.append(start(name, binaries, scenario, ports, work))
+                folder_of = options.before if name == "before" else binaries
+                programs.append(start(name, folder_of, scenario, ports, work))
                 running.append(programs[-1])
             idle = {program.name: program.resident_mb() for program in programs}
             rate = min(closed_loop(program, scenario, min(options.seconds, 2))["rate"] for program in programs) / 2
@@ -176,6 +184,11 @@ def summarise(rounds: list[dict], idle: dict[str, float], kb: dict[str, float | 
                 return None
             return statistics.median(cost(r[name]) / max(cost(r[reference]), 1e-9) for r in rounds)
 
+        def beside_haproxy(figure: str, compare: Callable[[float, float], float]) -> float | None:
+            if "haproxy" not in rounds[0]:
+                return None
+            return statistics.median(compare(r[name][figure], r["haproxy"][figure]) for r in rounds)
+
         summary[name] = {
             figure: median(figure)
             for figure in ["requests_per_second", "cpu_us_per_request", "p50_us", "p99_us", "resident_mb"]
@@ -185,6 +198,8 @@ def summarise(rounds: list[dict], idle: dict[str, float], kb: dict[str, float | 
             "kb_per_idle_connection": kb[name],
             "cost_to_bare": ratio("bare"),
             "cost_to_haproxy": ratio("haproxy"),
+            "throughput_to_haproxy": beside_haproxy("requests_per_second", lambda a, b: a / max(b, 1e-9)),
+            "p99_ms_over_haproxy": beside_haproxy("p99_us", lambda a, b: (a - b) / 1e3),
         }
     return summary
 
@@ -200,7 +215,7 @@ def problems(scenario: Scenario, rounds: list[dict]) -> list[str]:
         errors = sum(r[name]["errors"] for r in rounds)
         texts = [r[name]["open_loop"]["first_error"] for r in rounds]
         first = next(filter(None, texts), "one that wrk counted")
-        if errors and (name == "headgate" or not scenario.limited_every):
+        if errors and (name in ("headgate", "before") or not scenario.limited_every):
             found.append(f"{scenario.name}: {name}: {errors} errors, the first: {first}")
     return found
 
@@ -208,12 +223,14 @@ def problems(scenario: Scenario, rounds: list[dict]) -> list[str]:
 def print_table(scenario: Scenario, options: argparse.Namespace, rate: float, summary: dict) -> None:
     print(f"\n{scenario.name}: {scenario.text()}")
     print(f"medians of {options.rounds} rounds of {options.seconds:g} s; p50 and p99 at {rate:.0f} requests/s, open loop")
-    columns = ["req/s", "µs/req", "× bare", "× haproxy", "p50 ms", "p99 ms", "errors", "idle MB", "MB", "KB/conn"]
+    columns = ["req/s", "× haproxy", "µs/req", "× bare", "× haproxy", "p50 ms", "p99 ms", "- haproxy", "errors", "idle MB"]
+    columns += ["MB", "KB/conn"]
     print(" " * 10 + "".join(f"{column:>10}" for column in columns))
     for name, s in summary.items():
-        cells = [f"{s['requests_per_second']:.0f}", f"{s['cpu_us_per_request']:.1f}"]
-        cells += [number(s["cost_to_bare"], 2), number(s["cost_to_haproxy"], 2)]
-        cells += [f"{s['p50_us'] / 1e3:.3f}", f"{s['p99_us'] / 1e3:.3f}", str(s["errors"])]
+        cells = [f"{s['requests_per_second']:.0f}", number(s["throughput_to_haproxy"], 2)]
+        cells += [f"{s['cpu_us_per_request']:.1f}", number(s["cost_to_bare"], 2), number(s["cost_to_haproxy"], 2)]
+        cells += [f"{s['p50_us'] / 1e3:.3f}", f"{s['p99_us'] / 1e3:.3f}", number(s["p99_ms_over_haproxy"], 3)]
+        cells += [str(s["errors"])]
         cells += [f"{s['idle_mb']:.1f}", f"{s['resident_mb']:.1f}", number(s["kb_per_idle_connection"], 1)]
         print(f"{name:10}" + "".join(f"{cell:>10}" for cell in cells), flush=True)
 
