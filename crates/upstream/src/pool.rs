@@ -71,6 +71,22 @@ impl Pools {
         Pools { connector, pools: RefCell::default() }
     }
 
+    /// Sees to it that [`Pools::send`] can write at once: makes a connection if there is none. The caller sets the time limit.
+    ///
+    /// # Errors
+    /// No connection could be made.
+    pub async fn connect(&self, endpoint: u32, target: &Target) -> Result<(), ConnectError> {
+        let pool = self.pool(endpoint);
+        if pool.is_connected() {
+            return Ok(());
+        }
+        match Box::pin(self.connector.establish(target)).await? {
+            Established::Http1(sender) => pool.idle.borrow_mut().push((sender, Instant::now())),
+            Established::Http2(sender) => *pool.multiplexed.borrow_mut() = Some(sender),
+        }
+        Ok(())
+    }
+
     /// Sends one request and waits for the head of its answer. The caller sets the time limit.
     pub async fn send(
         &self,
@@ -142,6 +158,14 @@ impl Pools {
 }
 
 impl Pool {
+    fn is_connected(&self) -> bool {
+        let multiplexed = self.multiplexed.borrow();
+        let usable =
+            |sender: &http1::SendRequest<_>, since: &Instant| !sender.is_closed() && since.elapsed() < IDLE;
+        multiplexed.as_ref().is_some_and(|sender| !sender.is_closed())
+            || self.idle.borrow().iter().rev().any(|(sender, since)| usable(sender, since))
+    }
+
     /// The connection that was used last, once it can take a request. `None`: a new one is needed.
     async fn idle_sender(&self) -> Option<http1::SendRequest<Full<Bytes>>> {
         loop {

@@ -76,6 +76,22 @@ impl Answer {
     }
 }
 
+/// Sees to it that an attempt at `endpoint` can be written at once, until `limit`. An endpoint without HTTP is reached over
+/// a socket that is kept open anyway.
+pub(crate) async fn connected(
+    request: &Request<'_>,
+    endpoint: &Endpoint,
+    limit: Instant,
+) -> Result<(), Outcome> {
+    let Some(target) = &endpoint.http else { return Ok(()) };
+    let connecting = request.worker.pools.connect(endpoint.number, target);
+    match tokio::time::timeout_at(limit.into(), connecting).await {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(error)) => Err(Outcome::Unreachable(error.to_string())),
+        Err(_) => Err(Outcome::TimedOut),
+    }
+}
+
 /// Asks one endpoint and waits until the verdict is certain, or until `limit`.
 pub(crate) async fn attempt(
     request: &Request<'_>,

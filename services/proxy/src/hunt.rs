@@ -5,7 +5,7 @@ mod place;
 mod settle;
 mod wait;
 
-use crate::exchange::{Answer, Ask, Outcome, attempt};
+use crate::exchange::{Answer, Ask, Outcome, attempt, connected};
 use crate::gates::Permits;
 use crate::record::{Attempt, record};
 use crate::reply::Problem;
@@ -281,12 +281,19 @@ impl<'a> Hunt<'a> {
     }
 
     /// Asks who was picked, records what came of it, and decides.
-    pub(crate) async fn ask(&mut self, picked: Picked, ask: &Ask<'_>) -> Result<Step, End> {
+    pub(crate) async fn ask(&mut self, mut picked: Picked, ask: &Ask<'_>) -> Result<Step, End> {
         let request = self.request;
         let endpoint = request.chain.at(picked.index);
-        let (begun, sent_at) = (Instant::now(), crate::clock::unix_ms());
+        let begun = Instant::now();
+        let limit = request.attempt_limit(begun);
         self.tried.insert(picked.index);
-        if !spend(endpoint, picked.ticket, picked.cost, sent_at) {
+        // A token is good for its window: it is spent when there is a connection to write to, not before.
+        let unreachable = match &picked.ticket {
+            Some(_) => Box::pin(connected(request, endpoint, limit)).await.err(),
+            None => None,
+        };
+        let sent_at = crate::clock::unix_ms();
+        if !pay(endpoint, &mut picked, unreachable.is_some(), sent_at) {
             // The token's window ended between its grant and now: choose again.
             self.tried.remove(picked.index);
             return Ok(Step::Again);
@@ -295,15 +302,18 @@ impl<'a> Hunt<'a> {
         request.dispatching();
         self.last = Some(picked.index);
         self.public_attempts += u32::from(endpoint.role == Role::Public);
-        let limit = request.attempt_limit(begun);
-        let outcome = attempt(request, endpoint, ask, picked.permits, sent_at, limit).await;
+        let overflow = picked.overflow.is_some();
+        let outcome = match unreachable {
+            Some(outcome) => outcome,
+            None => attempt(request, endpoint, ask, picked.permits, sent_at, limit).await,
+        };
         let ended = self.told(endpoint, &outcome, begun);
         let note = Attempt {
             index: picked.index,
             method: self.method,
             known_method: self.need.known,
             cost: picked.cost,
-            overflow: picked.overflow.is_some(),
+            overflow,
             sent_at,
             took: begun.elapsed(),
             protocol: endpoint.call_protocol(),
@@ -332,13 +342,14 @@ impl<'a> Hunt<'a> {
     }
 }
 
-/// Spends the ticket, or counts a dispatch that needed none. False: the ticket has ended.
-fn spend(endpoint: &crate::fleet::Endpoint, ticket: Option<Ticket>, cost: Cost, now: u64) -> bool {
-    match ticket {
-        Some(ticket) => endpoint.account.gate.sent(ticket, now),
-        None => {
-            endpoint.account.gate.charge(cost, Sender::Client, now);
-            true
-        }
+/// Spends the ticket, or counts a dispatch that needed none; what nobody could be asked for is given back. False: the
+/// ticket has ended.
+fn pay(endpoint: &crate::fleet::Endpoint, picked: &mut Picked, unreachable: bool, now: u64) -> bool {
+    let gate = &endpoint.account.gate;
+    match picked.ticket.take() {
+        Some(ticket) if unreachable => gate.give_back(ticket),
+        Some(ticket) => return gate.sent(ticket, now),
+        None => gate.charge(picked.cost, Sender::Client, now),
     }
+    true
 }

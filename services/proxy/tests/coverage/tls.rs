@@ -2,8 +2,11 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use futures_util::FutureExt;
 use futures_util::future::join_all;
@@ -12,7 +15,8 @@ use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair}
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use serde_json::{Value, json};
 use simulator::{Chain, Provider, Script};
-use tokio::sync::Barrier;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Barrier, watch};
 use tokio_rustls::TlsAcceptor;
 
 use crate::harness::{Client, GLANCE, Proxy, call, entry, right, soon};
@@ -146,4 +150,88 @@ async fn nobody_is_trusted_without_an_authority() {
     Client::new(proxy.address).volley(0..50).await;
     assert!(other.count("eth_call") > 0);
     assert_eq!(*asked.lock().expect("no panic"), 0, "a stranger was asked");
+}
+
+/// A way to `address` that holds whoever comes while it is closed; returns its own address, how many came, and what opens
+/// and closes it.
+async fn barred(address: SocketAddr) -> (SocketAddr, Arc<AtomicUsize>, watch::Sender<bool>) {
+    let (listener, came) =
+        (TcpListener::bind("127.0.0.1:0").await.expect("a port"), Arc::new(AtomicUsize::new(0)));
+    let (open, opened) = watch::channel(true);
+    let (own, count) = (listener.local_addr().expect("bound"), Arc::clone(&came));
+    tokio::spawn(async move {
+        while let Ok((mut from, _)) = listener.accept().await {
+            count.fetch_add(1, Relaxed);
+            let mut opened = opened.clone();
+            tokio::spawn(async move {
+                opened.wait_for(|opened| *opened).await.expect("the test goes on");
+                let mut to = TcpStream::connect(address).await.expect("connects");
+                // Either side may end it.
+                let _ = tokio::io::copy_bidirectional(&mut from, &mut to).await;
+            });
+        }
+    });
+    (own, came, open)
+}
+
+const WINDOW_SECONDS: u64 = 2;
+
+fn window() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970");
+    since.as_secs() / WINDOW_SECONDS
+}
+
+async fn next_window() {
+    let running = window();
+    until(async || window() != running).await;
+}
+
+async fn until(happened: impl AsyncFn() -> bool) {
+    soon(async {
+        while !happened().await {
+            tokio::time::sleep(GLANCE).await;
+        }
+    })
+    .await;
+}
+
+/// Kills: a token spent before there is a connection: by the time it is sent its window may be over, and the provider sees
+/// one more in the next.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_token_counts_in_the_window_in_which_it_is_sent() {
+    let (authority, windows) = (Authority::new("late", "http/1.1"), Arc::new(Mutex::new(Vec::new())));
+    let seen = Arc::clone(&windows);
+    let before = move |asked: Asked| {
+        if asked.question["method"] == "eth_call" {
+            seen.lock().expect("no panic").push(window());
+        }
+        std::future::ready(()).boxed()
+    };
+    let (address, came, open) = barred(serve(Some(authority.acceptor.clone()), Arc::new(before)).await).await;
+    let capacity = json!({"max_requests": 1, "window_seconds": WINDOW_SECONDS});
+    let endpoint = json!({"provider": "x", "role": "primary", "http_url": format!("https://{address}/"), "capacity": capacity});
+    let trusted = authority.file.display().to_string();
+    let env = [
+        ("SSL_CERT_FILE", trusted.as_str()),
+        ("HEALTH_CHECK_INTERVAL", "0"),
+        ("WORKER_THREADS", "1"),
+        ("SATURATION_WAIT_MS", "20000"),
+    ];
+    let proxy = Proxy::before(&json!({"main": {"a": endpoint}}), &env).await;
+    let client = Client::new(proxy.address);
+    until(async || client.get("/ready").await.status == 200).await;
+    // The first probes are through, and took their tokens; the worker has no connection yet.
+    next_window().await;
+    open.send_replace(false);
+    let before = came.load(Relaxed);
+    let turned = async {
+        until(async || came.load(Relaxed) > before).await;
+        next_window().await;
+        open.send_replace(true);
+    };
+    let (answer, ()) = soon(async { tokio::join!(client.post(call(1).to_string()), turned) }).await;
+    assert_eq!(answer.json(), right(1));
+    assert_eq!(client.post(call(2).to_string()).await.json(), right(2));
+    let windows = windows.lock().expect("no panic").clone();
+    assert!(windows.len() == 2 && windows[0] != windows[1], "two in one window of one: {windows:?}");
 }
