@@ -49,7 +49,7 @@ QUICK = ["plain", "batch-10", "answer-100k", "new-connections", SOCKETS]
 def main() -> int:
     options = parse_options()
     allow_many_sockets()
-    binaries = build(options.programs)
+    binaries = options.binaries or build(options.programs)
     results = [measure_named(name, options, binaries) for name in options.scenarios]
     write_json(results, options)
     print("\n".join(judged(results)))
@@ -67,6 +67,7 @@ def parse_options() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=5, help="of each program in each round, once closed and once open loop")
     parser.add_argument("--programs", type=lambda text: text.split(","), default=PROGRAMS, help=",".join(PROGRAMS))
+    parser.add_argument("--binaries", type=Path, help="a folder that has the programs; nothing is built then")
     parser.add_argument("--before", type=Path, help="a folder with another build's headgate-proxy, measured beside")
     parser.add_argument("--quick", action="store_true", help="one short round: does every program answer everything?")
     parser.add_argument("--json", type=Path, help="default: bench/out/<time>.json")
