@@ -122,6 +122,21 @@ LIMITS = [
           (f'max by (chain, endpoint, window_seconds) (headgate_capacity_usage{{{WHERE}}} '
            f'/ ignoring (kind) (headgate_capacity_ceiling{{{WHERE},kind="learned"}} > 0))',
            "{{chain}} {{endpoint}} per {{window_seconds}} s"), unit="percentunit"),
+    lines("Levels of the steady law", "The level that each account served without a refusal, the lowest refused one above it "
+          "(0: none remembered). None where no endpoint learns by mode steady.",
+          (f"max by (chain, endpoint) (headgate_capacity_level{{{WHERE}}})", "{{chain}} {{endpoint}} level"),
+          (f"max by (chain, endpoint) (headgate_capacity_refused_level{{{WHERE}}})", "{{chain}} {{endpoint}} refused"),
+          steps=True),
+    lines("What refusals cost", "Refusals not yet paid for by answers: a level is tried to be raised below 0.4, and after some "
+          "windows. None where no endpoint learns by mode steady.",
+          (f"max by (chain, endpoint) (headgate_capacity_debt{{{WHERE}}})", "{{chain}} {{endpoint}}")),
+    lines("Margins below refused levels", "What is kept below a refused level, as a share: 0.5 to 8 %. None where no endpoint "
+          "learns by mode steady.",
+          (f"max by (chain, endpoint) (headgate_capacity_margin{{{WHERE}}})", "{{chain}} {{endpoint}}"), unit="percentunit"),
+    lines("Next trials", "Until a level may be tried to be raised, at most; below 0 it is due once all of the level is used. "
+          "None where no endpoint learns by mode steady.",
+          (f"min by (chain, endpoint) (headgate_capacity_next_trial_timestamp_seconds{{{WHERE}}}) - time()",
+           "{{chain}} {{endpoint}}"), unit="s"),
     lines("Use of configured ceilings", "Use as a share of the configured ceiling. Near 1 for long: buy or add capacity. "
           "None where no endpoint has a capacity.",
           (f'max by (chain, endpoint, window_seconds) (headgate_capacity_usage{{{WHERE}}} '

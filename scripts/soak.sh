@@ -10,5 +10,6 @@ for file in crates/*/tests/soak.rs services/*/tests/soak.rs; do
 done
 ((${#packages[@]} > 0)) || die "no tests/soak.rs found"
 HEADGATE_SOAK=1 cargo test --release --locked "${packages[@]}" --test soak
-# Four proxies under load, and everything restarted at random. One after the other: they measure what they keep.
-HEADGATE_SOAK=1 cargo test --release --locked -p headgate-proxy --test shared -- --test-threads 1 --nocapture load:: chaos::
+# Four proxies under load, hidden limits found by the steady law, and everything restarted at random. One after the other:
+# they measure what they keep.
+HEADGATE_SOAK=1 cargo test --release --locked -p headgate-proxy --test shared -- --test-threads 1 --nocapture load:: steady:: chaos::

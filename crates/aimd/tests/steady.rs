@@ -17,6 +17,8 @@ fn refusal(sent_at: u64, used: &[(u64, f64)]) -> Refusal<'_> {
         requests: 1,
         probe: false,
         named_window_ms: None,
+        outlasted: 0.0,
+        stated: None,
         round_trip_ms: 100,
         least: LEAST,
         chance: 0.5,

@@ -30,3 +30,4 @@ pub use head::{Head, Protocol};
 pub use rules::{Rules, RulesError};
 pub use stream::{Item, Stream, WHOLE};
 pub use verdict::{Detail, Judgement, NamedWindow, RuleId, Scope, Verdict};
+pub use wait::exhausted;

@@ -109,7 +109,7 @@ impl Rules {
             judgement.wait = wait::asked(head, said);
         }
         if judgement.verdict == Verdict::RateLimited {
-            judgement.window = window::stated(said);
+            judgement.window = window::stated(head.headers, said);
         }
         judgement
     }

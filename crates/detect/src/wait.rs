@@ -39,6 +39,9 @@ const MARKERS: [&str; 17] = [
     "expires in",
 ];
 
+/// Headers that say how many requests are left.
+const REMAINING: [&str; 3] = ["ratelimit-remaining", "x-ratelimit-remaining", "x-rate-limit-remaining"];
+
 /// What may stand between a marker and its number.
 const FILLERS: [&str; 8] = [" ", ":", "=", "about", "approximately", "another", "at least", "\""];
 
@@ -50,6 +53,17 @@ const STALE_MS: u64 = 3_600_000;
 /// The wait that the refusal asks for.
 pub(crate) fn asked(head: &Head<'_>, said: &Said) -> Option<Duration> {
     retry_after(head).or(said.wait).or_else(|| in_text(&said.text)).or_else(|| reset(head))
+}
+
+/// How long nothing is left, as the headers of any answer may say. Only what counts the account: what is left of a method
+/// alone is told under other names.
+pub fn exhausted(head: &Head<'_>) -> Option<Duration> {
+    let told = REMAINING.iter().find_map(|name| head.headers.get(HeaderName::from_static(name)));
+    let left = match told {
+        Some(value) => value.to_str().ok()?.trim().parse::<u64>().ok()?,
+        None => structured(head.headers, ["r", "remaining"])?,
+    };
+    if left == 0 { reset(head) } else { None }
 }
 
 fn retry_after(head: &Head<'_>) -> Option<Duration> {
@@ -84,12 +98,17 @@ fn reset_value(value: &str, head: &Head<'_>) -> Option<Duration> {
 
 /// `RateLimit: "default";r=0;t=30`, as the IETF draft has it.
 fn structured_reset(headers: &HeaderMap) -> Option<Duration> {
+    structured(headers, ["t", "reset"]).map(Duration::from_secs)
+}
+
+/// The parameter of either name in `RateLimit`.
+fn structured(headers: &HeaderMap, names: [&str; 2]) -> Option<u64> {
     let value = headers.get("ratelimit")?.to_str().ok()?;
-    let seconds = value.split([';', ',']).find_map(|part| {
+    let parameter = value.split([';', ',']).find_map(|part| {
         let (name, value) = part.trim().split_once('=')?;
-        matches!(name, "t" | "reset").then_some(value.trim())
+        names.contains(&name).then_some(value.trim())
     })?;
-    Some(Duration::from_secs(seconds.parse().ok()?))
+    parameter.parse().ok()
 }
 
 fn until(at_ms: u64, head: &Head<'_>) -> Duration {
@@ -182,6 +201,29 @@ mod tests {
         headers.insert(name, value.parse().expect("a header value"));
         let head = Head::new(Protocol::Http, &headers, NOW_MS);
         asked(&head, &Said::nothing()).map(|wait| wait.as_secs_f64())
+    }
+
+    fn nothing_left(headers: &[(&'static str, &str)]) -> Option<u64> {
+        let mut map = HeaderMap::new();
+        for (name, value) in headers {
+            map.insert(*name, value.parse().expect("a header value"));
+        }
+        exhausted(&Head::new(Protocol::Http, &map, NOW_MS)).map(|wait| wait.as_secs())
+    }
+
+    /// Kills: closing while something is left, without a time, or for what counts one method.
+    #[test]
+    fn nothing_is_left_only_until_a_time_that_is_told() {
+        let check = |headers: &[_], expected| assert_eq!(nothing_left(headers), expected, "{headers:?}");
+        check(&[("x-ratelimit-remaining", "0"), ("x-ratelimit-reset", "7")], Some(7));
+        check(&[("ratelimit-remaining", " 0 "), ("ratelimit-reset", "7")], Some(7));
+        check(&[("ratelimit", "\"burst\";r=0;t=30")], Some(30));
+        check(&[("ratelimit", "\"burst\";r=1;t=30")], None);
+        check(&[("x-ratelimit-remaining", "1"), ("x-ratelimit-reset", "7")], None);
+        check(&[("x-ratelimit-remaining", "0")], None);
+        check(&[("x-ratelimit-method-remaining", "0"), ("x-ratelimit-reset", "7")], None);
+        check(&[("x-ratelimit-remaining", "none"), ("x-ratelimit-reset", "7")], None);
+        check(&[], None);
     }
 
     #[test]

@@ -1,16 +1,60 @@
-//! Which window a refusal names: "exceeded 25 requests per second", "1/min", "RPS limit". Reads, never
-//! guesses: without a unit of time there is no window.
+//! Which window a refusal names: "exceeded 25 requests per second", "1/min", "RPS limit", or headers that name a window
+//! and what it takes. Reads, never guesses: without a unit of time there is no window.
+
+use http::HeaderMap;
 
 use crate::said::Said;
 use crate::verdict::NamedWindow;
 use crate::words::number_len;
 
-/// The window a refusal states, in a member or in its text.
-pub(crate) fn stated(said: &Said) -> Option<NamedWindow> {
+/// Gateways that keep several limits count each under names of its own: the limit, what is left of it, its seconds.
+const PER: [(&str, &str, u32); 2] = [
+    ("x-ratelimit-limit-second", "x-ratelimit-remaining-second", 1),
+    ("x-ratelimit-limit-minute", "x-ratelimit-remaining-minute", 60),
+];
+
+/// The window a refusal states, in a member, in its text or in headers.
+pub(crate) fn stated(headers: &HeaderMap, said: &Said) -> Option<NamedWindow> {
     match said.allowed_rps {
         Some(limit) => Some(NamedWindow { seconds: 1, limit: Some(limit) }),
-        None => named(&said.text),
+        None => named(&said.text).or_else(|| in_headers(headers)),
     }
+}
+
+/// `RateLimit-Policy: "burst";q=100;w=60`, `RateLimit-Limit: 100, 100;w=60`, `X-RateLimit-Limit-Minute: 100`. Of several
+/// windows the one that is used up, if that is said.
+fn in_headers(headers: &HeaderMap) -> Option<NamedWindow> {
+    let text = |name: &str| headers.get(name)?.to_str().ok();
+    let used_up = PER.iter().find(|(_, left, _)| text(left).map(str::trim) == Some("0"));
+    if let Some((limit, _, seconds)) = used_up {
+        return Some(NamedWindow { seconds: *seconds, limit: parse(text(limit)?.trim()) });
+    }
+    let limit = text("ratelimit-limit").or_else(|| text("x-ratelimit-limit"));
+    let policies = text("ratelimit-policy").or(limit)?;
+    let mut policies = policies.split(',').filter_map(policy);
+    let told = limit.and_then(|limit| parse(limit.split([',', ';']).next()?.trim()));
+    match told {
+        Some(limit) => policies.find(|window| window.limit == Some(limit)),
+        // Which of several is exceeded is not said.
+        None => policies.next().filter(|_| policies.next().is_none()),
+    }
+}
+
+/// One policy: an amount, or a name and `q`, and a window `w` in seconds.
+fn policy(text: &str) -> Option<NamedWindow> {
+    let mut parts = text.split(';').map(str::trim);
+    let first = parts.next()?;
+    let (mut limit, mut seconds) = (parse(first), None);
+    for part in parts {
+        match part.split_once('=')? {
+            ("q", number) => limit = parse(number),
+            ("w", number) => seconds = number.parse().ok(),
+            // Anything else but requests is counted by another policy.
+            ("qu", unit) if unit.trim_matches('"') != "requests" => return None,
+            _ => {}
+        }
+    }
+    Some(NamedWindow { seconds: seconds.filter(|seconds| *seconds > 0)?, limit })
 }
 
 /// Words that count requests, so that the number before them is a limit in requests.
@@ -114,5 +158,32 @@ mod tests {
         check("rate limit exceeded", None);
         check("exist/is not", None);
         check("per", None);
+    }
+
+    fn check_headers(headers: &[(&'static str, &str)], expected: Option<(u32, Option<u64>)>) {
+        let mut map = HeaderMap::new();
+        for (name, value) in headers {
+            map.insert(*name, value.parse().expect("a header value"));
+        }
+        let found = in_headers(&map).map(|window| (window.seconds, window.limit));
+        assert_eq!(found, expected, "{headers:?}");
+    }
+
+    /// Kills: a window without a unit of time, another policy's number, and one of several that is not told apart.
+    #[test]
+    fn windows_in_headers() {
+        check_headers(&[], None);
+        check_headers(&[("x-ratelimit-limit", "100")], None);
+        check_headers(&[("ratelimit-limit", "100, 100;w=60")], Some((60, Some(100))));
+        check_headers(&[("ratelimit-policy", "\"burst\";q=40;w=1")], Some((1, Some(40))));
+        check_headers(&[("ratelimit-policy", "\"a\";q=40;w=1, \"b\";q=900;w=60")], None);
+        let two = ("ratelimit-policy", "40;w=1, 900;w=60");
+        check_headers(&[two, ("ratelimit-limit", "900")], Some((60, Some(900))));
+        check_headers(&[two, ("ratelimit-limit", "7")], None);
+        check_headers(&[("ratelimit-policy", "\"a\";q=40;w=1;qu=\"content-bytes\"")], None);
+        check_headers(&[("ratelimit-policy", "\"a\";q=40;w=0")], None);
+        let minute = ("x-ratelimit-limit-minute", "300");
+        check_headers(&[minute, ("x-ratelimit-remaining-minute", "0")], Some((60, Some(300))));
+        check_headers(&[minute, ("x-ratelimit-remaining-minute", "3")], None);
     }
 }

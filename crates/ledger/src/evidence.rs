@@ -11,6 +11,8 @@ pub struct Evidence {
     pub requests: u32,
     /// The window that the refusal names, in milliseconds.
     pub named_window_ms: Option<u64>,
+    /// How many requests the refusal says that window takes.
+    pub stated: Option<u64>,
     /// A health or recovery probe was refused.
     pub probe: bool,
     /// A quota is used up.
@@ -29,6 +31,7 @@ impl Evidence {
             sent_at,
             requests: 1,
             named_window_ms: None,
+            stated: None,
             probe: false,
             quota: false,
             overflow: false,

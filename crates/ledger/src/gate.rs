@@ -13,8 +13,8 @@ use crate::learned::Learned;
 use crate::several::Ceiling as _;
 use crate::steady::Steady;
 use crate::{
-    CeilingKind, Cost, Door, Evidence, Holder, Leased, Limit, LocalMs, Lowered, Overflow, Sender, Ticket,
-    Unit, Usage24h, several,
+    CeilingKind, Cost, Door, Evidence, Footprint, Holder, Leased, Limit, LocalMs, Lowered, Overflow, Sender,
+    Ticket, Unit, Usage24h, several,
 };
 
 const DAY_MS: f64 = 86_400_000.0;
@@ -370,21 +370,45 @@ impl Gate {
         }
     }
 
-    /// How much is asked of a learned ceiling here, for the other processes that share it: requests in a thousand seconds.
-    /// `None` if nothing is shared in this way.
+    /// What is asked of a learned ceiling here, and used, for the other processes that share it. `None` if nothing is
+    /// shared in this way.
     #[must_use]
-    pub fn wanted(&self, now: u64) -> Option<u64> {
+    pub fn footprint(&self, now: u64) -> Option<Footprint> {
         match &self.ceilings {
-            Ceilings::Learned(learned) => Some(learned.wanted(now)),
-            Ceilings::None | Ceilings::Fixed(_) | Ceilings::Leased(_) | Ceilings::Steady(_) => None,
+            Ceilings::Learned(learned) => {
+                Some(Footprint { wanted: learned.wanted(now), ..Footprint::default() })
+            }
+            Ceilings::Steady(steady) => Some(steady.footprint(now)),
+            Ceilings::None | Ceilings::Fixed(_) | Ceilings::Leased(_) => None,
         }
     }
 
-    /// All other processes together ask for so much, in the unit of [`Gate::wanted`]: a learned ceiling is divided.
-    pub fn beside(&self, others: u64, now: u64) {
-        if let Ceilings::Learned(learned) = &self.ceilings {
-            learned.beside(others, now);
+    /// All other processes together ask for so much and use so much: a learned ceiling is divided.
+    pub fn beside(&self, others: &Footprint, now: u64) {
+        match &self.ceilings {
+            Ceilings::Learned(learned) => learned.beside(others.wanted, now),
+            Ceilings::Steady(steady) => steady.beside(others),
+            Ceilings::None | Ceilings::Fixed(_) | Ceilings::Leased(_) => {}
         }
+    }
+
+    /// A level is kept for this account.
+    #[must_use]
+    pub fn keeps_level(&self) -> bool {
+        matches!(&self.ceilings, Ceilings::Steady(_)) && !self.open()
+    }
+
+    /// An answer says that nothing is left of the account until `until`: where a level is kept, it is believed.
+    pub fn close(&self, until: u64, now: u64) {
+        if let Ceilings::Steady(steady) = &self.ceilings {
+            steady.close(until, now);
+        }
+    }
+
+    /// A level is in use that others should hear of more often than usual: by it and by what they use they judge theirs.
+    #[must_use]
+    pub fn is_lively(&self, now: u64) -> bool {
+        matches!(&self.ceilings, Ceilings::Steady(steady) if steady.is_busy(now))
     }
 
     /// Takes over what other replicas learned, as read from the store. False if it does not apply here.

@@ -13,6 +13,7 @@ mod calendar;
 mod demand;
 mod evidence;
 mod fixed;
+mod footprint;
 mod gate;
 mod learned;
 mod lease;
@@ -32,6 +33,7 @@ mod windows;
 
 pub use block::{Block, Spent};
 pub use evidence::{Evidence, Lowered};
+pub use footprint::Footprint;
 pub use gate::{CeilingView, Gate, Take};
 pub use lease::{Lease, Taken};
 pub use leased::Leased;

@@ -69,6 +69,11 @@ impl Portion {
         }
     }
 
+    /// Our part of something that can be divided at will: above 0, at most 1.
+    pub(crate) fn share(&self) -> f64 {
+        f64::from(self.part.load(Relaxed)) / f64::from(WHOLE)
+    }
+
     /// What all see, if we see so much.
     pub(crate) fn all(&self, ours: u64) -> u64 {
         match self.part.load(Relaxed) {

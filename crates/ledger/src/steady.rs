@@ -1,18 +1,22 @@
 //! The steady law at work on one account: use per window, the pace that requests keep, and what is served and refused
-//! told to the law. Of several processes each counts its own use. How a level rises or falls is decided in
-//! `aimd::steady`.
+//! told to the law. Of several processes each keeps its part of the level and its pace, and adds to its own use what the
+//! others tell of theirs. How a level rises or falls is decided in `aimd::steady`.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+mod force;
+mod seen;
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use aimd::Params;
 use aimd::steady::{self, Level, Look, Pace, Paced, Refusal, Seen};
 
+use crate::portion::Portion;
 use crate::ticket::Outstanding;
-use crate::{CeilingKind, CeilingView, Cost, Evidence, Lowered, Slots, Take, Ticket, Unit};
+use crate::{CeilingKind, CeilingView, Cost, Evidence, Footprint, Lowered, Slots, Take, Ticket, Unit};
+use force::Force;
+use seen::{Gaps, Tally};
 
-/// A ceiling that is not known.
-const NONE: f64 = f64::INFINITY;
 /// How often what is served is told to the law.
 const LOOK_MS: u64 = 10;
 /// Where the window gates and not the pace, no more than this is left in the bucket, or a sixty-fourth of the level: what
@@ -20,10 +24,19 @@ const LOOK_MS: u64 = 10;
 const KEPT: (f64, f64) = (3.0, 64.0);
 /// Bursts are clipped where the pace stops requests although so little of the level is in use.
 const CLIPPED: f64 = 0.97;
+/// One of several processes may send so many at once, or as many as all of them if that is less: with one token, each
+/// would lose what comes to it while nobody asks.
+const AT_ONCE: f64 = 2.0;
+/// An account is busy for so long after something was sent.
+const BUSY_MS: u64 = 1_000;
+/// What others use is told in thousandths of a request.
+const MILLI: f64 = 1000.0;
 
 #[derive(Debug)]
 pub(crate) struct Steady {
     params: Params,
+    /// Which part of the level is ours.
+    portion: Portion,
     spans: Vec<SpanUse>,
     /// Admitted and not sent yet.
     outstanding: Arc<AtomicU64>,
@@ -32,6 +45,8 @@ pub(crate) struct Steady {
     gaps: Gaps,
     force: Force,
     seen: Tally,
+    /// The provider says that nothing is left until then.
+    closed_until: AtomicU64,
     known: Mutex<Known>,
 }
 
@@ -41,40 +56,16 @@ struct SpanUse {
     sent: Slots,
     /// Refused ones and probes: in use, but no evidence.
     left_out: Slots,
-}
-
-/// What of the record the hot path reads. Fields are read one by one: a moment's mixture of two levels is as good as
-/// either.
-#[derive(Debug)]
-struct Force {
-    span: AtomicU64,
-    ceiling: AtomicU64,
-    gap_us: AtomicU64,
-    depth: AtomicU64,
-}
-
-/// What happened since the law was last told.
-#[derive(Debug, Default)]
-struct Tally {
-    told_at: AtomicU64,
-    answers: AtomicU64,
-    clipped: AtomicBool,
-    round_trip_ms: AtomicU64,
-    back_at: AtomicU64,
-}
-
-/// How close requests of late followed each other: by the slot of ten milliseconds, the gap before the last one in it.
-#[derive(Debug, Default)]
-struct Gaps {
-    last: AtomicU64,
-    /// A slot's number, and milliseconds.
-    words: [AtomicU64; Gaps::RING],
+    /// What all other processes use, as evidence: thousandths of a request.
+    others: AtomicU64,
 }
 
 #[derive(Debug, Default)]
 struct Known {
     level: Option<Level>,
     look: Look,
+    /// The window and the limit that a refusal stated last: then no other window is looked at.
+    stated: Option<(u64, u64)>,
 }
 
 impl Steady {
@@ -86,13 +77,15 @@ impl Steady {
         }
         let steady = Self {
             params,
+            portion: Portion::default(),
             spans: windows.into_iter().map(SpanUse::new).collect(),
             outstanding: Arc::default(),
             full_at: AtomicU64::new(0),
             gaps: Gaps::default(),
             force: Force::default(),
             seen: Tally::default(),
-            known: Mutex::new(Known { level, look: Look::default() }),
+            closed_until: AtomicU64::new(0),
+            known: Mutex::new(Known { level, ..Known::default() }),
         };
         steady.publish(&steady.known());
         steady
@@ -106,7 +99,10 @@ impl Steady {
         }
         match self.admit(cost.requests, ahead.requests, now) {
             Ok(room) => Take::Granted(Ticket { outstanding: Some(room), ..Ticket::free(cost) }),
-            Err(again_at) => Take::Dry { again_at, kind: CeilingKind::Learned },
+            Err(again_at) => {
+                self.portion.asked(cost.requests);
+                Take::Dry { again_at, kind: CeilingKind::Learned }
+            }
         }
     }
 
@@ -114,6 +110,10 @@ impl Steady {
     fn admit(&self, n: u32, ahead: u32, now: u64) -> Result<Outstanding, u64> {
         let (room, held) = Outstanding::hold(&self.outstanding, n);
         let Some((span, ceiling, pace)) = self.force.read(&self.spans) else { return Ok(room) };
+        let closed_until = self.closed_until.load(Relaxed);
+        if now < closed_until {
+            return Err(closed_until);
+        }
         let used = span.sent.in_use(now, now);
         if used + held as f64 > most(ceiling) {
             self.drain(KEPT.0.max(ceiling / KEPT.1), now);
@@ -171,14 +171,25 @@ impl Steady {
         let held = self.outstanding.load(Relaxed) as f64 + f64::from(n);
         let short = span.sent.in_use(now, now) + held - most(ceiling);
         let aged = if short > 0.0 { span.frees(short, now) } else { now };
+        let aged = aged.max(self.closed_until.load(Relaxed));
         match pace.ask(self.full_at.load(Relaxed), n, now) {
             Paced::Go { .. } => aged,
             Paced::Wait { until } => aged.max(until),
         }
     }
 
+    /// The provider says that nothing is left until `until`. What it says of longer than a window is not about the level.
+    pub(crate) fn close(&self, until: u64, now: u64) {
+        if let Some((span, _, _)) = self.force.read(&self.spans)
+            && until.saturating_sub(now) <= span.window_ms
+        {
+            self.closed_until.fetch_max(until, Relaxed);
+        }
+    }
+
     /// Counts `n` dispatched at `now`. Room held for them must be freed after this, not before.
     pub(crate) fn count(&self, n: u32, now: u64) {
+        self.portion.asked(n);
         self.gaps.note(now);
         for span in &self.spans {
             span.sent.add_sent(n, now);
@@ -202,14 +213,15 @@ impl Steady {
         }
         self.seen.told_at.store(now, Relaxed);
         let mut known = self.known();
-        let Known { level: Some(level), look } = &mut *known else { return };
+        let Known { level: Some(level), look, stated } = &mut *known else { return };
         let seen = Seen {
             sent_at,
             used: self.used_in(level.window_ms, sent_at, now) + 1.0,
-            answers: self.seen.answers.swap(0, Relaxed) as f64,
+            // Others' answers pay, too, and each process keeps the debt of all.
+            answers: self.seen.answers.swap(0, Relaxed) as f64 / self.portion.share(),
             clipped: self.seen.clipped.swap(false, Relaxed),
             round_trip_ms: self.seen.round_trip_ms.load(Relaxed),
-            shorter_ms: self.shorter_than(level.window_ms),
+            shorter_ms: self.shorter_than(level.window_ms).filter(|_| stated.is_none()),
         };
         if steady::served(level, look, &seen, now) {
             self.publish(&known);
@@ -218,7 +230,9 @@ impl Steady {
 
     /// A refusal, heard at `now`.
     pub(crate) fn refused(&self, evidence: &Evidence, now: u64) -> Option<Lowered> {
-        if !evidence.probe {
+        if evidence.probe {
+            self.seen.still_refused_at.store(evidence.sent_at, Relaxed);
+        } else {
             self.leave_out(evidence.requests, evidence.sent_at);
         }
         if evidence.quota || evidence.overflow {
@@ -241,19 +255,23 @@ impl Steady {
         decide: impl Fn(&mut Option<Level>, &Refusal<'_>, u64) -> Option<steady::Moved>,
     ) -> Option<Lowered> {
         let at = evidence.sent_at;
-        let used: Vec<(u64, f64)> =
-            self.spans.iter().map(|span| (span.window_ms, self.used_in(span.window_ms, at, now))).collect();
         let mut known = self.known();
+        let stated = self.state(&mut known, evidence);
+        let ours = |span: &&SpanUse| known.stated.is_none_or(|(window_ms, _)| window_ms == span.window_ms);
+        let used = |span: &SpanUse| (span.window_ms, span.evidence(at, now) + span.others());
+        let used: Vec<(u64, f64)> = self.spans.iter().filter(ours).map(used).collect();
         let window_ms = known.level.map_or(0, |level| level.window_ms);
         let own = self.spans.iter().find(|span| span.window_ms == window_ms);
         let refusal = Refusal {
             sent_at: at,
             used: &used,
-            busiest: own.map_or(0.0, |span| span.sent.busiest(at) as f64),
-            gap_ms: self.gaps.before(at) as f64,
+            busiest: own.map_or(0.0, |span| span.sent.busiest(at) as f64 + span.others() / 10.0),
+            gap_ms: self.gaps.before(at) as f64 * self.portion.share(),
             requests: evidence.requests,
             probe: evidence.probe,
             named_window_ms: evidence.named_window_ms,
+            outlasted: own.map_or(0.0, |span| self.outlasted(span, known.level.as_ref(), now)),
+            stated,
             round_trip_ms: self.seen.round_trip_ms.load(Relaxed),
             least: self.params.min_estimate as f64,
             chance: evidence.chance,
@@ -265,6 +283,19 @@ impl Steady {
             from: moved.from.map(|from| from.round() as u64),
             to: moved.to.round() as u64,
         })
+    }
+
+    /// What the refusal states of one of our windows, if that is new or moved by a fiftieth: providers state wrong numbers,
+    /// and what was learned of one must not be forgotten each time that it is said again.
+    fn state(&self, known: &mut Known, evidence: &Evidence) -> Option<(u64, f64)> {
+        let (window_ms, limit) = evidence.named_window_ms.zip(evidence.stated)?;
+        let same =
+            |(window, before): (u64, u64)| window == window_ms && before.abs_diff(limit) * 50 <= before;
+        if known.stated.is_some_and(same) || !self.spans.iter().any(|span| span.window_ms == window_ms) {
+            return None;
+        }
+        known.stated = Some((window_ms, limit));
+        Some((window_ms, limit as f64))
     }
 
     pub(crate) fn params(&self) -> &Params {
@@ -286,39 +317,65 @@ impl Steady {
         true
     }
 
+    /// What this process asks for and uses, for the others.
+    pub(crate) fn footprint(&self, now: u64) -> Footprint {
+        let used = |span: &SpanUse| (span.window_ms, (span.evidence(now, now) * MILLI) as u64);
+        Footprint { wanted: self.portion.wanted(now), used: self.spans.iter().map(used).collect() }
+    }
+
+    /// What all others together ask for and use.
+    pub(crate) fn beside(&self, others: &Footprint) {
+        for span in &self.spans {
+            let told = others.used.iter().find(|(window_ms, _)| *window_ms == span.window_ms);
+            span.others.store(told.map_or(0, |(_, used)| *used), Relaxed);
+        }
+        if self.portion.beside(others.wanted) {
+            self.publish(&self.known());
+        }
+    }
+
+    /// A level is known, and is used just now.
+    pub(crate) fn is_busy(&self, now: u64) -> bool {
+        self.is_gated() && self.gaps.is_busy(BUSY_MS, now)
+    }
+
     pub(crate) fn is_gated(&self) -> bool {
         self.force.read(&self.spans).is_some()
     }
 
     pub(crate) fn view(&self, now: u64) -> Option<CeilingView> {
-        let (span, ceiling, _) = self.force.read(&self.spans)?;
-        Some(CeilingView {
-            window_ms: span.window_ms,
-            unit: Unit::Requests,
-            limit: ceiling as u64,
-            kind: CeilingKind::Learned,
-            used: span.sent.in_use(now, now).round() as u64,
-        })
+        let (span, _, _) = self.force.read(&self.spans)?;
+        let limit = self.known().level?.ceiling() as u64;
+        let used = (span.sent.in_use(now, now) + span.others()).round() as u64;
+        let (window_ms, unit, kind) = (span.window_ms, Unit::Requests, CeilingKind::Learned);
+        Some(CeilingView { window_ms, unit, limit, kind, used })
     }
 
-    /// Use without refused requests and probes.
+    /// Use without refused requests and probes, that of all processes.
     fn used_in(&self, window_ms: u64, at: u64, now: u64) -> f64 {
-        let own = self.spans.iter().find(|span| span.window_ms == window_ms);
-        let own = own.map_or(0.0, |span| span.sent.in_use(at, now) - span.left_out.in_use(at, now));
-        own.max(0.0)
+        let span = self.spans.iter().find(|span| span.window_ms == window_ms);
+        span.map_or(0.0, |span| span.evidence(at, now) + span.others())
+    }
+
+    /// What was in use when a probe was last refused in this episode.
+    fn outlasted(&self, span: &SpanUse, level: Option<&Level>, now: u64) -> f64 {
+        let at = self.seen.still_refused_at.load(Relaxed);
+        if level.is_some_and(|level| at > level.hit) { span.evidence(at, now) + span.others() } else { 0.0 }
     }
 
     fn shorter_than(&self, window_ms: u64) -> Option<u64> {
         self.spans.iter().map(|span| span.window_ms).filter(|window| *window < window_ms).max()
     }
 
-    /// Copies out of the record what the hot path reads. The lock is held, so the last change wins.
+    /// Copies our part of the record out of it, for the hot path. The lock is held, so the last change wins.
     fn publish(&self, known: &Known) {
-        let Some(level) = &known.level else {
-            return self.force.set(0, NONE, Pace { gap_us: 0.0, depth: 1.0 });
-        };
+        let Some(level) = &known.level else { return self.force.lift() };
         let span = self.spans.iter().position(|span| span.window_ms == level.window_ms).unwrap_or(0);
-        self.force.set(span, level.ceiling(), level.pace());
+        let (part, pace) = (self.portion.share(), level.pace());
+        // A part is no whole number of requests. What that would lose is let through: the pace holds on the average.
+        let ceiling = level.ceiling() * part + (1.0 - part);
+        let depth = (pace.depth * part).max(pace.depth.min(AT_ONCE));
+        self.force.set(span, ceiling, Pace { gap_us: pace.gap_us / part, depth });
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {
@@ -339,67 +396,24 @@ fn most(ceiling: f64) -> f64 {
     ceiling.max(1.0) + 0.01
 }
 
-impl Default for Force {
-    fn default() -> Self {
-        let force = Self {
-            span: AtomicU64::new(0),
-            ceiling: AtomicU64::new(0),
-            gap_us: AtomicU64::new(0),
-            depth: AtomicU64::new(0),
-        };
-        force.set(0, NONE, Pace { gap_us: 0.0, depth: 1.0 });
-        force
-    }
-}
-
-impl Force {
-    fn set(&self, span: usize, ceiling: f64, pace: Pace) {
-        self.span.store(span as u64, Relaxed);
-        self.ceiling.store(ceiling.to_bits(), Relaxed);
-        self.gap_us.store(pace.gap_us.to_bits(), Relaxed);
-        self.depth.store(pace.depth.to_bits(), Relaxed);
-    }
-
-    /// `None` while no level is known.
-    fn read<'a>(&self, spans: &'a [SpanUse]) -> Option<(&'a SpanUse, f64, Pace)> {
-        let number = |word: &AtomicU64| f64::from_bits(word.load(Relaxed));
-        let ceiling = number(&self.ceiling);
-        let span = spans.get(self.span.load(Relaxed) as usize).filter(|_| ceiling.is_finite())?;
-        Some((span, ceiling, Pace { gap_us: number(&self.gap_us), depth: number(&self.depth) }))
-    }
-}
-
-impl Gaps {
-    const RING: usize = 32;
-    const SLOT_MS: u64 = 20;
-    const BITS: u32 = 20;
-
-    fn note(&self, now: u64) {
-        let slot = now / Self::SLOT_MS;
-        let gap = now.saturating_sub(self.last.swap(now, Relaxed)).min((1 << Self::BITS) - 1);
-        self.words[slot as usize % Self::RING].store((slot << Self::BITS) | gap, Relaxed);
-    }
-
-    /// Before the request sent at `at`; long if it is forgotten.
-    fn before(&self, at: u64) -> u64 {
-        let slot = at / Self::SLOT_MS;
-        let word = self.words[slot as usize % Self::RING].load(Relaxed);
-        if word >> Self::BITS == slot { word & ((1 << Self::BITS) - 1) } else { u64::from(u32::MAX) }
-    }
-}
-
-impl Tally {
-    /// A mean that moves an eighth of the way each time.
-    fn took(&self, ms: u64) {
-        let mean = self.round_trip_ms.load(Relaxed);
-        let next = if mean == 0 { ms } else { (7 * mean + ms).div_ceil(8) };
-        self.round_trip_ms.store(next, Relaxed);
-    }
-}
-
 impl SpanUse {
     fn new(window_ms: u64) -> Self {
-        Self { window_ms, sent: Slots::tenths_of(window_ms), left_out: Slots::tenths_of(window_ms) }
+        Self {
+            window_ms,
+            sent: Slots::tenths_of(window_ms),
+            left_out: Slots::tenths_of(window_ms),
+            others: AtomicU64::new(0),
+        }
+    }
+
+    /// What was in use here at `at`, seen from `now`, without refused requests and probes.
+    fn evidence(&self, at: u64, now: u64) -> f64 {
+        (self.sent.in_use(at, now) - self.left_out.in_use(at, now)).max(0.0)
+    }
+
+    /// What others use, as they told last.
+    fn others(&self) -> f64 {
+        self.others.load(Relaxed) as f64 / MILLI
     }
 
     /// When `short` has aged.

@@ -1,7 +1,7 @@
 //! The steady law at work on one gate: what is admitted, and what its outcomes teach.
 
 use aimd::{Learned, Mode, Params};
-use ledger::{CeilingKind, Cost, Evidence, Gate, Sender, Take};
+use ledger::{CeilingKind, Cost, Evidence, Footprint, Gate, Sender, Take};
 
 const NOW: u64 = 1_800_000_000_000;
 
@@ -88,4 +88,99 @@ fn what_proves_nothing_lowers_nothing() {
     assert!(gate.enter_overflow(NOW + 3_100));
     assert_eq!(gate.refused(&Evidence { overflow: true, ..client }, NOW + 3_100), None);
     assert_eq!(gate.export(), level);
+}
+
+/// Two gates with one level of 99.5 per second, asked every so many ms, that tell each other of themselves ten times a second.
+/// What each sent in the last ten seconds.
+fn shared(steps: [u64; 2]) -> [Vec<u64>; 2] {
+    let gates = [found(), gate()];
+    assert!(gates[1].adopt(&gates[0].export().expect("a level"), NOW + 200));
+    let (from, until) = (NOW + 5_000, NOW + 35_000);
+    let mut sent = [Vec::new(), Vec::new()];
+    for at in from..until {
+        if at % 100 == 0 {
+            let told = gates.each_ref().map(|gate| gate.footprint(at).expect("it is shared"));
+            gates[0].beside(&told[1], at);
+            gates[1].beside(&told[0], at);
+        }
+        for ((gate, step), sent) in gates.iter().zip(steps).zip(&mut sent) {
+            if at % step == 0
+                && let Take::Granted(ticket) = gate.try_take(Cost::requests(1), at)
+            {
+                assert!(gate.sent(ticket, at));
+                sent.push(at);
+            }
+        }
+    }
+    let used = gates.each_ref().map(|gate| gate.snapshot(until)[0].used);
+    assert!(used.iter().all(|used| (93..=105).contains(used)), "each sees the use of both: {used:?}");
+    sent.map(|sent| sent.into_iter().filter(|at| *at >= until - 10_000).collect())
+}
+
+/// Kills: a level for each process, and a part of it that is lost between them.
+#[test]
+fn processes_share_one_level_and_one_pace() {
+    for (steps, share) in [([5, 5], 0.5), ([4, 12], 0.75)] {
+        let [one, other] = shared(steps);
+        let mut all = [&one[..], &other].concat();
+        all.sort_unstable();
+        let most =
+            |ms: u64| all.iter().map(|at| all.iter().filter(|b| (*at..at + ms).contains(b)).count()).max();
+        assert!((960..=1_015).contains(&all.len()), "{} in ten seconds", all.len());
+        assert!(most(1_000) <= Some(103) && most(100) <= Some(16), "{:?}, {:?}", most(1_000), most(100));
+        let part = one.len() as f64 / all.len() as f64;
+        assert!((part - share).abs() < 0.05, "{part} for {steps:?}");
+    }
+}
+
+/// Kills: a process that takes what others use for room, and one that goes on counting who has gone.
+#[test]
+fn what_others_use_is_evidence() {
+    let (one, other) = (gate(), Footprint { wanted: 30_000, used: vec![(1_000, 30_000), (10_000, 300_000)] });
+    one.beside(&other, NOW);
+    for at in (NOW - 1_000..NOW).step_by(100) {
+        one.charge(Cost::requests(1), Sender::Client, at);
+    }
+    one.charge(Cost::requests(1), Sender::Client, NOW);
+    let lowered = one.refused(&Evidence::client(NOW), NOW + 10).expect("a first level");
+    assert_eq!((lowered.window_ms, lowered.to), (1_000, 40), "ten of ours and thirty of theirs");
+    let seen = |gate: &Gate| gate.snapshot(NOW + 10)[0].used;
+    assert_eq!(seen(&one), 41);
+    one.beside(&Footprint::default(), NOW + 20);
+    assert!(seen(&one) <= 11);
+}
+
+/// Kills: a stated limit that is not believed, believed again each time it is said, or believed of another window.
+#[test]
+fn a_stated_limit_is_the_refused_level_once() {
+    let gate = found();
+    let stated =
+        |limit, at| Evidence { named_window_ms: Some(1_000), stated: Some(limit), ..Evidence::client(at) };
+    let lowered = gate.refused(&stated(200, NOW + 3_000), NOW + 3_100).expect("news");
+    assert_eq!((lowered.window_ms, lowered.to), (1_000, 199));
+    let level = gate.level().expect("known");
+    assert!((level.refused - 200.0).abs() < 0.01, "{level:?}");
+    // It states 200 and takes less: what is learned then stands.
+    for at in [20_000, 20_050, 40_000, 40_050] {
+        gate.refused(&stated(200, NOW + at), NOW + at + 100);
+    }
+    let level = gate.level().expect("known");
+    assert!(level.level < 150.0, "{level:?}");
+    gate.refused(&Evidence { named_window_ms: Some(7_000), ..stated(50, NOW + 60_000) }, NOW + 60_100);
+    assert!(gate.level().expect("known").refused < 150.0, "kills: a window that is not ours");
+}
+
+/// Kills: a gate that stays open, one that stays closed, and one that a daily quota closes for a day.
+#[test]
+fn nothing_left_closes_until_the_reset() {
+    let gate = found();
+    let at = NOW + 5_000;
+    gate.close(at + 86_400_000, at);
+    assert!(matches!(gate.try_take(Cost::requests(1), at), Take::Granted(_)));
+    gate.close(at + 400, at);
+    assert!(
+        matches!(gate.try_take(Cost::requests(1), at + 1), Take::Dry { again_at, .. } if again_at == at + 400)
+    );
+    assert_eq!(gate.when_again(Cost::requests(1), at + 1), Some(at + 400));
+    assert!(matches!(gate.try_take(Cost::requests(1), at + 400), Take::Granted(_)));
 }

@@ -1,5 +1,6 @@
 //! What both services tell of a fleet and of the shared store: names, meanings, and the gauges.
 
+use aimd::steady::Level;
 use fleet::{Endpoint, Fleet};
 use ledger::{CeilingKind, Unit};
 use metrics::{Label, Unit as In, counter, describe_counter, describe_gauge, describe_histogram, gauge};
@@ -16,6 +17,12 @@ const BLOCK: &str = "headgate_endpoint_block";
 const PARKED: &str = "headgate_endpoint_parked";
 const CEILING: &str = "headgate_capacity_ceiling";
 const USAGE: &str = "headgate_capacity_usage";
+const LEVEL: &str = "headgate_capacity_level";
+const LEVEL_WINDOW: &str = "headgate_capacity_level_window_seconds";
+const REFUSED_LEVEL: &str = "headgate_capacity_refused_level";
+const MARGIN: &str = "headgate_capacity_margin";
+const DEBT: &str = "headgate_capacity_debt";
+const NEXT_TRIAL: &str = "headgate_capacity_next_trial_timestamp_seconds";
 const STORE_TRIPS: &str = "headgate_store_round_trips_total";
 const STORE_ERRORS: &str = "headgate_store_errors_total";
 const STORE_DEGRADED: &str = "headgate_store_degraded";
@@ -31,6 +38,12 @@ pub fn describe() {
     describe_counter!(RECOVERIES, "Parked accounts that came back");
     describe_gauge!(CEILING, "The ceiling in force per window, as grown now, by kind (static or learned)");
     describe_gauge!(USAGE, "What is used of the ceiling's window");
+    describe_gauge!(LEVEL, "Requests per window that an account served without a refusal, by the steady law");
+    describe_gauge!(LEVEL_WINDOW, In::Seconds, "The window that a level is about");
+    describe_gauge!(REFUSED_LEVEL, "The lowest level that was refused; 0: none is remembered");
+    describe_gauge!(MARGIN, "What is kept below a refused level, as a share of it");
+    describe_gauge!(DEBT, "Refusals that answers have not paid for yet");
+    describe_gauge!(NEXT_TRIAL, In::Seconds, "When a level may next be tried to be raised, Unix time");
     describe_counter!(CHECKS, "Health probes by result");
     describe_histogram!(CHECK_DURATION, In::Seconds, "How long health probes took");
     describe_gauge!(CHECKING, "1 while this process is the one that checks health");
@@ -98,6 +111,19 @@ fn of_endpoint(chain: &Arc<str>, endpoint: &Endpoint, now: u64) {
         gauge!(CEILING, [of(), vec![label("kind", kind)]].concat()).set(ceiling.limit as f64);
         gauge!(USAGE, of()).set(ceiling.used as f64);
     }
+    if let Some(level) = endpoint.account.gate.level() {
+        of_level(who, &level);
+    }
+}
+
+/// What the steady law knows of an account.
+fn of_level(who: impl Fn() -> Vec<Label>, level: &Level) {
+    gauge!(LEVEL, who()).set(level.level);
+    gauge!(LEVEL_WINDOW, who()).set(level.window_ms as f64 / 1000.0);
+    gauge!(REFUSED_LEVEL, who()).set(if level.refused.is_finite() { level.refused } else { 0.0 });
+    gauge!(MARGIN, who()).set(level.margin);
+    gauge!(DEBT, who()).set(level.debt);
+    gauge!(NEXT_TRIAL, who()).set(level.trial_due() as f64 / 1000.0);
 }
 
 fn truth(yes: bool) -> f64 {

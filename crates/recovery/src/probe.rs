@@ -127,7 +127,7 @@ fn escalate(record: &Record, policy: &Policy, now: u64, jitter: f64) -> Record {
             return wait_for(&Record { attempts, ..*record }, policy, now, left);
         }
     }
-    let wait_ms = policy.next_wait(record.wait_ms, 0);
+    let wait_ms = policy.next_probe(record.wait_ms, now.saturating_sub(record.first_hit));
     wait_for(&Record { attempts, wait_ms, ..*record }, policy, now, policy.spread_out(wait_ms, jitter))
 }
 

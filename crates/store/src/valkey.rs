@@ -1,8 +1,8 @@
 //! The Valkey backend: keeps the handles of this process in step with those of all others, in the background. No
 //! request ever waits here; without Valkey the handles go on with what they know.
 //!
-//! One loop refills leases, every 5 ms while they are spent. Another tells and reads everything else: twice a second,
-//! at once when something changed here, and when others say so.
+//! One loop refills leases, every 5 ms while they are spent. Another tells and reads everything else: twice a second, ten
+//! times while a level is in use, at once when something changed here, and when others say so.
 
 mod counts;
 mod hours;
@@ -50,6 +50,8 @@ const REFILL: (Duration, Duration) = (Duration::from_millis(5), Duration::from_m
 const SPENT_FOR: Duration = Duration::from_secs(1);
 /// Everything else is told and read this often.
 const SYNC: Duration = Duration::from_millis(500);
+/// And this often while a level is in use: a tenth of the shortest window, so that what others use is no old news.
+const LIVELY: Duration = Duration::from_millis(100);
 /// Between two passes lies at least this, however much changes.
 const BREATH: Duration = Duration::from_millis(20);
 /// The 24-hour use of others is read this often.
@@ -279,8 +281,10 @@ impl Valkey {
         let mut turns = self.ground.link.turns();
         let mut whole_at: Option<Instant> = None;
         loop {
+            let now = (self.clock)();
+            let lively = memory.accounts().iter().any(|account| account.gate.is_lively(now));
             let mut depth = tokio::select! {
-                () = sleep(SYNC) => Depth::Usual,
+                () = sleep(if lively { LIVELY } else { SYNC }) => Depth::Usual,
                 () = self.stirred.notified() => Depth::Usual,
                 Some(()) = heard.recv() => Depth::Records,
                 Ok(()) = turns.changed() => Depth::Whole,

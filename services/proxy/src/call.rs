@@ -202,6 +202,7 @@ impl Answer {
             held: VecDeque::from([text]),
             rest: None,
             judgement,
+            exhausted: None,
             batch: false,
             items: Vec::new(),
         }

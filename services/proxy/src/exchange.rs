@@ -17,7 +17,7 @@ use bytes::Bytes;
 use detect::{Head, Item, Judgement, Protocol};
 use http::{HeaderValue, StatusCode};
 use std::collections::VecDeque;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// What is sent, and what may come back.
 pub(crate) struct Ask<'a> {
@@ -45,6 +45,8 @@ pub(crate) struct Answer {
     /// Bytes of held and rest together, if known.
     pub(crate) length: Option<u64>,
     pub(crate) judgement: Judgement,
+    /// Its headers say that nothing is left of the account for so long.
+    pub(crate) exhausted: Option<Duration>,
     /// It answers a batch.
     pub(crate) batch: bool,
     /// The items of a batch, where they stand in what is held.
@@ -130,5 +132,11 @@ async fn exchange(request: &Request<'_>, endpoint: &Endpoint, ask: &Ask<'_>, und
         ..Head::new(Protocol::Http, &head.headers, crate::clock::unix_ms())
     };
     let rest = Rest::new(body, connection, under_way, worker.app.settings.proxy_timeout_per_try);
-    hold::hold(worker, &request.chain.tables.rules, &seen, head.status, ask, rest).await
+    let mut outcome = hold::hold(worker, &request.chain.tables.rules, &seen, head.status, ask, rest).await;
+    if let Outcome::Answered(answer) = &mut outcome
+        && endpoint.account.gate.keeps_level()
+    {
+        answer.exhausted = detect::exhausted(&seen);
+    }
+    outcome
 }

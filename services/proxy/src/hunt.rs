@@ -201,7 +201,10 @@ impl<'a> Hunt<'a> {
             if let Skip::Dry { .. } | Skip::Behind { .. } | Skip::Parked { .. } = skip {
                 metrics.endpoint(chain, endpoint).skipped.add(1);
             }
-            self.request.tell(What::Skipped { endpoint: endpoint.id.clone(), skip });
+            // A park says so itself.
+            let level = matches!(skip, Skip::Dry { .. }).then(|| endpoint.account.gate.level());
+            let level = level.flatten().map(Box::new);
+            self.request.tell(What::Skipped { endpoint: endpoint.id.clone(), skip, level });
         });
         drop(rng);
         self.dry = dry;

@@ -6,9 +6,8 @@ use crate::app::App;
 use crate::fleet::{Chain, Endpoint, Fleet};
 use crate::metrics;
 use crate::pages::View;
-use crate::why::RequestId;
+use crate::why::{RequestId, of_level};
 use crate::worker::Order;
-use aimd::steady::Level;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
@@ -117,20 +116,6 @@ fn of_chain(chain: &Chain, now: u64) -> Value {
         .map(|endpoint| (endpoint.id.to_string(), of_endpoint(chain, endpoint, now)))
         .collect();
     json!({ "head": chain.head.get(), "endpoints": endpoints })
-}
-
-/// What the steady law knows; `debt` is in refusals not yet paid for.
-fn of_level(level: &Level) -> Value {
-    let rounded = |number: f64| (number * 1000.0).round() / 1000.0;
-    json!({
-        "window_ms": level.window_ms,
-        "level": rounded(level.level),
-        "trial": rounded(level.ceiling() - level.level),
-        "refused": level.refused.is_finite().then(|| rounded(level.refused)),
-        "margin": rounded(level.margin),
-        "debt": rounded(level.debt),
-        "next_trial": level.next,
-    })
 }
 
 fn of_endpoint(chain: &Chain, endpoint: &Endpoint, now: u64) -> Value {

@@ -95,6 +95,12 @@ pub(crate) fn record(request: &Request<'_>, attempt: &Attempt<'_>, ended: &Ended
             if let (Outcome::Answered(answer), Verdict::Capability) = (outcome, judgement.verdict) {
                 remember_refusal(at, attempt, answer, now);
             }
+            if let Outcome::Answered(answer) = outcome
+                && let Some(wait) = answer.exhausted
+            {
+                let wait = wait.as_millis().try_into().unwrap_or(u64::MAX);
+                at.chain.at(attempt.index).account.gate.close(now.saturating_add(wait), now);
+            }
             answered(at, attempt, judgement, now)
         }
     }
@@ -160,6 +166,7 @@ fn account_limited(at: At<'_>, attempt: &Attempt<'_>, judgement: &Judgement, now
         sent_at: attempt.sent_at,
         requests: attempt.cost.requests,
         named_window_ms: judgement.window.map(|window| u64::from(window.seconds) * 1000),
+        stated: judgement.window.and_then(|window| window.limit),
         probe: false,
         quota,
         overflow: attempt.overflow,

@@ -6,9 +6,11 @@ mod recent;
 pub(crate) use recent::Glimpse;
 
 use crate::select::Skip;
+use aimd::steady::Level;
 use detect::{Judgement, RuleId};
 use recent::Recent;
 use serde::Serialize;
+use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -57,6 +59,8 @@ pub(crate) enum What {
     Skipped {
         endpoint: Arc<str>,
         skip: Skip,
+        /// What the steady law knew of an endpoint that is full by its estimate.
+        level: Option<Box<Level>>,
     },
     Answered {
         endpoint: Arc<str>,
@@ -203,6 +207,8 @@ struct Line {
     #[serde(skip_serializing_if = "Option::is_none")]
     opens_unix_ms: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    level: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     took_ms: Option<f64>,
 }
 
@@ -224,7 +230,7 @@ fn line(step: &Step, rule: impl Fn(RuleId) -> String) -> Line {
     let at_ms = millis(step.at);
     let named = |endpoint: &Arc<str>| Some(endpoint.to_string());
     match &step.what {
-        What::Skipped { endpoint, skip } => {
+        What::Skipped { endpoint, skip, level } => {
             let (why, opens_unix_ms) = skip_words(*skip);
             Line {
                 at_ms,
@@ -232,6 +238,7 @@ fn line(step: &Step, rule: impl Fn(RuleId) -> String) -> Line {
                 endpoint: named(endpoint),
                 why: Some(why.into()),
                 opens_unix_ms,
+                level: level.as_deref().map(of_level),
                 ..Line::default()
             }
         }
@@ -275,6 +282,20 @@ fn line(step: &Step, rule: impl Fn(RuleId) -> String) -> Line {
             Line { at_ms, what: "resolved", why: Some((*how).into()), ..Line::default() }
         }
     }
+}
+
+/// What the steady law knew of an account, as `/status` and the stories tell it; `debt` is in refusals not yet paid for.
+pub(crate) fn of_level(level: &Level) -> Value {
+    let rounded = |number: f64| (number * 1000.0).round() / 1000.0;
+    json!({
+        "window_ms": level.window_ms,
+        "level": rounded(level.level),
+        "trial": rounded(level.ceiling() - level.level),
+        "refused": level.refused.is_finite().then(|| rounded(level.refused)),
+        "margin": rounded(level.margin),
+        "debt": rounded(level.debt),
+        "next_trial": level.trial_due(),
+    })
 }
 
 fn skip_words(skip: Skip) -> (&'static str, Option<u64>) {

@@ -129,6 +129,12 @@ fn climb(level: &mut Level, now: u64) -> bool {
     true
 }
 
+/// When the next trial may begin if all of the level is used until then, and nothing is refused.
+pub(super) fn due(level: &Level) -> u64 {
+    let paid = if level.debt < PAID { 0 } else { level.settled.saturating_add(patience(level)) };
+    level.next.max(paid)
+}
+
 /// So long after the last refusal a trial is due although it is not paid for, or a limit that rose would never be found.
 fn patience(level: &Level) -> u64 {
     let second = 1000.0 / level.window_ms as f64;

@@ -24,6 +24,9 @@ pub(crate) const NARROW: f64 = 0.9;
 
 /// An unconfirmed refusal leaves this: providers refuse at random, too.
 pub(crate) const DOUBT: f64 = 0.995;
+/// A second refusal within so many requests of the first confirms it: one in two thousand refused at random is not followed
+/// so soon by another, once in sixty times.
+pub(crate) const SOON: f64 = 32.0;
 /// No refusal lowers a level further at once.
 pub(crate) const MOST_AT_ONCE: f64 = 0.5;
 /// A refusal at this share of the level is about the level.

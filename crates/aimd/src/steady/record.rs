@@ -144,6 +144,12 @@ impl Level {
         }
     }
 
+    /// When the next trial may begin, if all of the level is used and nothing refused: earlier if what is owed is paid before.
+    #[must_use]
+    pub fn trial_due(&self) -> u64 {
+        super::grow::due(self)
+    }
+
     /// How it is spread over the window.
     #[must_use]
     pub fn pace(&self) -> Pace {

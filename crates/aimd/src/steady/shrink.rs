@@ -2,7 +2,7 @@
 //! by what was refused. Never parks anything.
 
 use super::reasons::{
-    ALL, DEPTH_HOLD, DOUBT, FEWEST, LEAST_DEPTH, MARGIN, MOST_AT_ONCE, MOST_OWED, NEAR, WIDEN,
+    ALL, DEPTH_HOLD, DOUBT, FEWEST, LEAST_DEPTH, MARGIN, MOST_AT_ONCE, MOST_OWED, NEAR, SOON, WIDEN,
 };
 use super::record::Doubt;
 use super::{Level, Trial, span};
@@ -24,6 +24,10 @@ pub struct Refusal<'a> {
     pub probe: bool,
     /// The window that the refusal names, in milliseconds.
     pub named_window_ms: Option<u64>,
+    /// What was in use when the last refused probe was sent, nothing else having been sent since; 0 if there was none.
+    pub outlasted: f64,
+    /// The window and the limit that the refusal states, if that is news.
+    pub stated: Option<(u64, f64)>,
     /// How long an answer takes, in milliseconds.
     pub round_trip_ms: u64,
     /// No level is lower.
@@ -57,6 +61,9 @@ impl Refusal<'_> {
 
 /// A refusal was heard at `now`. Returns how the level moved, if it did; the record may have changed in any case.
 pub fn refused(known: &mut Option<Level>, refusal: &Refusal<'_>, now: u64) -> Option<Moved> {
+    if let Some((window_ms, limit)) = refusal.stated.filter(|(_, limit)| *limit >= 1.0) {
+        return Some(told(known, window_ms, limit, refusal, now));
+    }
     let Some(level) = known else {
         let level = first(refusal, now)?;
         *known = Some(level);
@@ -81,10 +88,29 @@ fn first(refusal: &Refusal<'_>, now: u64) -> Option<Level> {
     Some(Level::found(*window_ms, *used, now))
 }
 
+/// The provider says what it takes: that is the refused level, whatever was in use. Trials correct it, providers state
+/// wrong numbers.
+fn told(known: &mut Option<Level>, window_ms: u64, limit: f64, refusal: &Refusal<'_>, now: u64) -> Moved {
+    let before = known.map(|level| level.ceiling());
+    let fresh = Level::found(window_ms, limit, now);
+    let mut level =
+        known.map_or(fresh, |level| Level { decisions: level.decisions + 1, debt: level.debt, ..fresh });
+    level.level = level.level.max(refusal.least);
+    level.settle(now, refusal.chance);
+    *known = Some(level);
+    Moved { window_ms, from: before, to: level.level }
+}
+
 fn hear(level: &mut Level, refusal: &Refusal<'_>, now: u64) {
     let in_flight = refusal.sent_at <= level.hit;
-    if let Some(doubt) = level.doubt.filter(|d| refusal.sent_at > d.sent_at && (refusal.probe || in_flight)) {
+    // A bucket that is overdrawn serves the park's probe, and refuses again a few requests later.
+    let soon = refusal.sent_at <= level.hit.saturating_add(level.windows((SOON / level.level).min(1.0)));
+    if let Some(doubt) = level.doubt.filter(|d| refusal.sent_at > d.sent_at && (refusal.probe || soon)) {
         confirm(level, &doubt, refusal, now);
+        if !refusal.probe && !in_flight {
+            (level.hit, level.lasts) = (now, false);
+            return;
+        }
     }
     if refusal.probe {
         let rested = now.saturating_sub(level.hit);
@@ -189,8 +215,10 @@ pub fn back(known: &mut Option<Level>, probe: &Refusal<'_>, now: u64) -> Option<
     level.lasts = false;
     let from = level.level;
     level.doubt = None;
-    level.refused = granted.max(MOST_AT_ONCE * level.level);
-    level.level = level.top().max(probe.least);
+    let floor = granted.max(MOST_AT_ONCE * level.level);
+    // It opened between the last refused probe and this one: what was in use then bounds what it takes.
+    level.refused = probe.outlasted.min(level.level).max(floor);
+    level.level = (floor * (1.0 - level.margin)).max(probe.least);
     level.confirmed = now;
     level.decisions += 1;
     level.settle(now, probe.chance);

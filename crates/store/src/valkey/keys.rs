@@ -113,6 +113,11 @@ impl Of {
         self.of("wants")
     }
 
+    /// A hash: what each replica uses of a level, by window, and when it said so.
+    pub(crate) fn uses(&self) -> String {
+        self.of("uses")
+    }
+
     /// A hash: the ledger of one static limit.
     pub(crate) fn ledger(&self, limit: &ledger::Limit) -> String {
         let unit = match limit.unit {

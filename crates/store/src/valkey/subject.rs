@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use aimd::{Learned, News};
 use fred::types::Value;
+use ledger::Footprint;
 use recovery::Record;
 
 use super::counts::Op;
@@ -68,8 +69,8 @@ struct Found {
     park: String,
     learned: String,
     hours: Vec<String>,
-    /// What all others are asked for under a learned ceiling.
-    wanted: u64,
+    /// What all others ask of a learned ceiling, and use.
+    others: Footprint,
 }
 
 impl Handle {
@@ -133,7 +134,7 @@ impl Subject {
         let leases = account.map_or(&[][..], |account| account.gate.leases());
         // To be heard before what was spent alone is reported would free the share that is kept back for it.
         let hello = !leases.is_empty() && !leases.iter().any(|lease| lease.owes_report(now));
-        let wanted = account.and_then(|account| account.gate.wanted(now));
+        let footprint = account.and_then(|account| account.gate.footprint(now));
         let knows = leases.first().and_then(ledger::Leased::knows);
         let flag = |yes: bool| if yes { "1" } else { "" }.to_owned();
         let args = vec![
@@ -142,10 +143,11 @@ impl Subject {
             knows.map_or_else(String::new, |n| n.to_string()),
             hours.to_owned(),
             flag(depth == Depth::Whole && account.is_some()),
-            wanted.map_or_else(String::new, |wanted| wanted.to_string()),
+            footprint.as_ref().map_or_else(String::new, |own| own.wanted.to_string()),
+            footprint.as_ref().map_or_else(String::new, uses),
         ];
         let of = &self.of;
-        let keys = vec![of.park(), of.learned(), of.replicas(), of.hours(), of.wants()];
+        let keys = vec![of.park(), of.learned(), of.replicas(), of.hours(), of.wants(), of.uses()];
         let answer = ground.link.run(Op::Sync, &ground.scripts.sync, keys, args, LIMIT).await;
         let answer = answer.inspect_err(|failure| {
             if let Failure::Refused(why) = failure {
@@ -168,7 +170,7 @@ impl Subject {
         depth: Depth,
         now: u64,
     ) -> Result<(), Failure> {
-        account.gate.beside(found.wanted, now);
+        account.gate.beside(&found.others, now);
         if depth == Depth::Whole {
             let mut others = BTreeMap::new();
             for line in &found.hours {
@@ -290,14 +292,21 @@ impl Ground {
     }
 }
 
+/// What is used, as the script reads it.
+fn uses(own: &Footprint) -> String {
+    own.used.iter().map(|(window, used)| format!("{window}:{used}")).collect::<Vec<_>>().join(" ")
+}
+
 fn read(answer: Value) -> Option<Found> {
-    let [_, live, park, learned, hours, wanted] = <[Value; 6]>::try_from(answer.into_array()).ok()?;
+    let [_, live, park, learned, hours, wanted, uses] = <[Value; 7]>::try_from(answer.into_array()).ok()?;
     let hours = hours.into_array().iter().map(Value::as_string).collect::<Option<_>>()?;
+    let uses = uses.into_array().iter().map(Value::as_u64).collect::<Option<Vec<_>>>()?;
+    let used = uses.chunks_exact(2).map(|pair| (pair[0], pair[1])).collect();
     Some(Found {
         live: u32::try_from(live.as_u64()?).ok()?,
         park: park.as_string()?,
         learned: learned.as_string()?,
         hours,
-        wanted: wanted.as_u64()?,
+        others: Footprint { wanted: wanted.as_u64()?, used },
     })
 }

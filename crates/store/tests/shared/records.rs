@@ -153,6 +153,31 @@ async fn replicas_divide_a_learned_ceiling_by_what_they_are_asked_for() {
     assert!(one.len() * 3 > other.len() && other.len() * 3 > one.len(), "{} and {}", one.len(), other.len());
 }
 
+/// Kills: a level for each replica, a level that a store does not hand on, and use that others do not hear of.
+#[tokio::test]
+async fn replicas_share_a_level_and_what_they_use() {
+    let server = Server::start(&[]);
+    let (a, b) = (Replica::connected(server.port).await, Replica::connected(server.port).await);
+    let (first, second) = (a.steady(), b.steady());
+    let at = now();
+    // Not in the running slot, of which only a share is in use.
+    first.gate.charge(Cost::requests(80), Sender::Client, at - 300);
+    first.gate.refused(&Evidence::client(at), at + 50).expect("a first level");
+    let level = |account: &store::Account| account.gate.level().map_or(0.0, |level| level.level);
+    until("both know of it", || level(&second) > 75.0 && (level(&first) - level(&second)).abs() < 0.01).await;
+    let length = Duration::from_secs(3);
+    tokio::join!(greedy(&first, length), greedy(&second, length));
+    let (one, other) = tokio::join!(greedy(&first, length), greedy(&second, length));
+    let seen = [&first, &second].map(|account| account.gate.snapshot(now())[0].used);
+    let all = one.len() + other.len();
+    // Nothing is served in the eyes of the law, so the level stands: 78 to 80 of each second.
+    assert!((190..=245).contains(&all), "{} and {} in three seconds", one.len(), other.len());
+    assert!(one.len() * 2 > other.len() && other.len() * 2 > one.len(), "{} and {}", one.len(), other.len());
+    assert!(seen.iter().all(|used| *used >= 60), "each counts the use of both: {seen:?}");
+    let stored = server.ask(&["GET", "headgate:v1:{a.a}:learned"]);
+    assert!(stored.len() <= 220, "{} bytes: {stored}", stored.len());
+}
+
 /// Kills: use that is told twice, or lost when a process ends or the server forgets.
 #[tokio::test]
 async fn use_of_24_hours_adds_up_exactly() {

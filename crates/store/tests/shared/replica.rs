@@ -101,6 +101,15 @@ impl Replica {
         })
     }
 
+    /// The account `a`, which learns by the steady law.
+    pub(crate) fn steady(&self) -> Arc<Account> {
+        let params = aimd::Params { mode: aimd::Mode::Steady, ..aimd::Params::default() };
+        self.memory.account("a", "", |before| {
+            let gate = self.memory.gate(Vec::new(), Some(params), None);
+            Account::new("a", Policy::default(), gate, before, now())
+        })
+    }
+
     /// Takes and sends one after another until the account is dry, at most `most`; how many.
     pub(crate) async fn spend(&self, account: &Account, most: u32) -> u32 {
         let deadline = Instant::now() + PATIENCE;

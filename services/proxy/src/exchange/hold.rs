@@ -162,6 +162,7 @@ impl Holding<'_> {
             rest,
             length,
             judgement,
+            exhausted: None,
             batch: ask.batch,
             items,
         }

@@ -137,6 +137,7 @@ impl Over<'_> {
         let items = stream.items().to_vec();
         Outcome::Answered(Box::new(Answer {
             status,
+            exhausted: None,
             batch: self.ask.batch,
             items,
             ..Answer::complete(text, judgement)

@@ -13,4 +13,5 @@ mod checker;
 mod load;
 mod outages;
 mod sharing;
+mod steady;
 mod twins;

@@ -72,6 +72,18 @@ function ceilingsOf(ceilings) {
   });
 }
 
+// What the steady law knows of an account that it keeps a level for.
+function levelOf(level) {
+  if (!level) return null;
+  const words = [`level ${number(level.level)}`];
+  if (level.trial > 0) words.push(`trying ${number(level.trial)} more`);
+  words.push(level.refused === null ? "no refusal remembered" : `refused at ${number(level.refused)}`);
+  words.push(`margin ${number(100 * level.margin)} %`, `debt ${number(level.debt)}`);
+  const wait = Math.max(0, Math.ceil((level.next_trial - Date.now()) / 1000));
+  if (!(level.trial > 0)) words.push(wait > 0 ? `next trial in ${number(wait)} s at most` : "next trial when full");
+  return el("small", {}, words.join(", "));
+}
+
 function parkedOf(endpoint) {
   if (endpoint.parked_until === null) return null;
   const left = (endpoint.parked_until - status.now) / 1000;
@@ -95,7 +107,7 @@ const isTroubled = (endpoint) => endpoint.parked_until !== null || Object.values
 function endpointRow(chain, id, endpoint) {
   const account = endpoint.account === `${chain}/${id}` ? null : el("small", {}, `account ${endpoint.account}`);
   return [[id, el("small", {}, endpoint.role), account], healthOf(endpoint.healthy), parkedOf(endpoint),
-    ceilingsOf(endpoint.ceilings), number(endpoint.in_flight), number(endpoint.used_24h), blockOf(endpoint),
+    [ceilingsOf(endpoint.ceilings), levelOf(endpoint.level)].flat(), number(endpoint.in_flight), number(endpoint.used_24h), blockOf(endpoint),
     verdictOf(endpoint.last_verdict)];
 }
 
