@@ -1,7 +1,10 @@
 //! Who waits longest for a provider's limit is served first.
 
+use std::time::{Duration, Instant};
+
+use futures_util::future::join_all;
 use serde_json::json;
-use simulator::Behaviour;
+use simulator::{Behaviour, Limit, Refusal, RpcError};
 use tokio::task::JoinHandle;
 
 use crate::harness::{Client, GLANCE, Reply, World, call, right, soon};
@@ -61,4 +64,39 @@ async fn those_who_wait_are_served_in_the_order_in_which_they_came() {
     let in_order = |(at, id): (usize, &u64)| served.iter().skip(at + PER_WINDOW).all(|later| later > id);
     assert!(served.iter().enumerate().all(in_order), "{served:?}");
     assert!(served.len() >= 11, "{served:?}");
+}
+
+/// Kills: a request that is turned away, or sent above the level, because it came a gap too early and nobody else has room.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_comes_too_early_for_the_pace_waits_for_its_turn() {
+    let second = Duration::from_secs(1);
+    let told = RpcError::new(-32005, "rate limit exceeded: 50 requests per second");
+    let named = Behaviour::limited_by(Limit::Rolling { n: 50, window: second }, Refusal::Embedded(told));
+    let steady = json!({"capacity_learning": {"mode": "steady"}});
+    let world = World::build().endpoint("a", named, steady).env("SATURATION_WAIT_MS", "10000").start().await;
+    let ask = async |id| world.client.post(call(id).to_string()).await;
+    join_all((0..60).map(ask)).await;
+    world["a"].change_limit(Limit::Rolling { n: 1_000_000, window: second });
+    let rested = async {
+        loop {
+            let status = world.operator("/status").await.json();
+            let told = &status["chains"]["main"]["endpoints"]["a"];
+            if told["parked_until"].is_null() && told["ceilings"][0]["used"] == 0 {
+                return told["level"].clone();
+            }
+            tokio::time::sleep(GLANCE).await;
+        }
+    };
+    let level = soon(rested).await;
+    assert_eq!(
+        (&level["level"], &level["refused"]),
+        (&json!(49.75), &json!(50.0)),
+        "as it was told: {level}"
+    );
+    // Six at once, then one every twentieth of a second and a little sooner: two thirds of a second for all.
+    let began = Instant::now();
+    let replies = join_all((100..140).map(ask)).await;
+    let took = began.elapsed();
+    assert!(replies.iter().all(|reply| reply.status == 200), "{replies:?}");
+    assert!(took >= Duration::from_millis(500), "40 within {took:?}, above the pace");
 }
