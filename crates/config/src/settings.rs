@@ -239,7 +239,7 @@ settings! {
         New store_backend: StoreBackend = "memory", "STORE_BACKEND" "store-backend", Kind::Choice(StoreBackend::WORDS),
             "where shared state lives; by default valkey if VALKEY_URL or VALKEY_HOST is set, else memory";
         New valkey_url: Option<SecretUrl> = "", "VALKEY_URL" "valkey-url", VALKEY,
-            "redis:// or valkey://, with s for TLS, with -sentinel or -cluster; rules over host, port and the rest";
+            "a redis:// or valkey:// URL, with s for TLS, with -sentinel or -cluster; rules over host, port and the rest";
         Kept valkey_host: String = "localhost", "VALKEY_HOST" "valkey-host", Kind::Text,
             "host of Valkey";
         Kept valkey_port: u16 = "6379", "VALKEY_PORT" "valkey-port", Kind::Int { min: 1, max: 65_535 },

@@ -277,6 +277,28 @@ fn fields_of_the_wrong_type_are_errors() {
     );
 }
 
+/// Kills: an end at the first thing wrong in a block, so that each run of `--check` shows one more.
+#[test]
+fn all_that_is_wrong_in_a_block_is_told() {
+    says(
+        &format!(
+            r#"{GOOD}, "capacity": {{"max_requests": 0, "window_seconds": -5, "smooth": 1}},
+               "capacity_learning": {{"decrease_factor": 2, "min_estimate": -1, "mode": "stedy"}},
+               "rate_limit_recovery": {{"backoff_multiplier": 0.5, "max_retries": -1}}"#
+        ),
+        &[
+            "Warning c.e.rate_limit_recovery.backoff_multiplier: 0.5 is not between 1 and 1000; the whole block is dropped",
+            "Warning c.e.rate_limit_recovery.max_retries: -1 is below the least value, 1; the whole block is dropped",
+            "Warning c.e.capacity.max_requests: 0 is below the least value, 1; the whole block is dropped",
+            "Warning c.e.capacity.window_seconds: -5 is below the least value, 1; the whole block is dropped",
+            "Warning c.e.capacity.smooth: must be true or false, not a number; the whole block is dropped",
+            "Warning c.e.capacity_learning.decrease_factor: 2 is not between 0 and 1; the whole block is dropped",
+            "Warning c.e.capacity_learning.min_estimate: -1 is below the least value, 1; the whole block is dropped",
+            "Warning c.e.capacity_learning.mode: unknown mode \"stedy\", did you mean \"steady\"?; the whole block is dropped",
+        ],
+    );
+}
+
 #[test]
 fn a_bad_block_is_dropped_and_the_field_named() {
     let check = |block: &str, expected: &str| {

@@ -74,6 +74,17 @@ fn single_answers() {
     check(400, "?", UpstreamFault, "status.other");
 }
 
+/// Kills: the name of the status, which every server's page of it says, taken for a word about the client's request.
+#[test]
+fn a_400_that_only_repeats_its_status_decides_nothing() {
+    check(400, "Bad Request", UpstreamFault, "status.other");
+    check(400, "<html><head><title>400 Bad Request</title></head></html>", UpstreamFault, "status.other");
+    check(400, r#"{"error":"Bad Request"}"#, UpstreamFault, "status.other");
+    check(400, "Bad Request: invalid params", ClientFault, "client.params");
+    let called = r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"bad request"}}"#;
+    check(400, called, ClientFault, "client.bad-request");
+}
+
 /// An outage knows no end, a limit does; but a text that is clear comes first, and 500 is never a limit.
 #[test]
 fn statuses_with_a_retry_after() {

@@ -18,6 +18,8 @@ pub struct View<'a> {
     pub store_reachable: bool,
     /// Whether a checker is at work: another process's records are fresh, or our own first pass is over.
     pub checked: bool,
+    /// Whether the checker is a process of its own.
+    pub separate: bool,
     /// Whether the process has been told to stop.
     pub stopping: bool,
 }
@@ -88,7 +90,11 @@ impl Readiness {
     fn lenient(&mut self, view: &View<'_>) -> Result<(), &'static str> {
         let seen = view.store_reachable && view.chains.iter().all(|(_, good)| *good);
         self.passed |= view.uptime_ms >= LONGEST_START_MS || seen;
-        if self.passed { Ok(()) } else { Err("initial_health_check_in_progress") }
+        match view.store_reachable {
+            _ if self.passed => Ok(()),
+            false => Err("valkey_connection_failed"),
+            true => Err("initial_health_check_in_progress"),
+        }
     }
 
     fn strict(&mut self, view: &View<'_>, grace_ms: u64) -> Result<(), &'static str> {
@@ -100,11 +106,13 @@ impl Readiness {
             self.unchecked_since = None;
             return Ok(());
         }
-        if !self.passed {
-            return Err("initial_health_check_in_progress");
-        }
         let since = *self.unchecked_since.get_or_insert(view.uptime_ms);
-        if view.uptime_ms.saturating_sub(since) < grace_ms { Ok(()) } else { Err("health_checker_not_ready") }
+        match view.separate {
+            _ if self.passed && view.uptime_ms.saturating_sub(since) < grace_ms => Ok(()),
+            true => Err("health_checker_service_not_ready"),
+            false if self.passed => Err("health_checker_not_ready"),
+            false => Err("initial_health_check_in_progress"),
+        }
     }
 }
 
@@ -128,7 +136,7 @@ mod tests {
     const HALF: &[(&str, bool)] = &[("main", true), ("test", false)];
 
     fn view<'a>(uptime_ms: u64, chains: &'a [(&'a str, bool)]) -> View<'a> {
-        View { uptime_ms, chains, store_reachable: true, checked: true, stopping: false }
+        View { uptime_ms, chains, store_reachable: true, checked: true, separate: false, stopping: false }
     }
 
     #[test]
@@ -157,7 +165,7 @@ mod tests {
     fn a_store_that_is_unreachable_at_the_start_delays_by_ten_seconds_at_most() {
         let mut readiness = Readiness::new(Grace::Lenient);
         let without = |uptime| View { store_reachable: false, ..view(uptime, GOOD) };
-        assert_eq!(readiness.ask(&without(9_000)), Err("initial_health_check_in_progress"));
+        assert_eq!(readiness.ask(&without(9_000)), Err("valkey_connection_failed"));
         assert!(readiness.ask(&without(10_000)).is_ok());
         assert_eq!(without(10_000).degraded()[0], Degraded::Store);
     }
@@ -184,5 +192,16 @@ mod tests {
         assert!(readiness.ask(&view(91_000, HALF)).is_ok());
         let lost = View { store_reachable: false, ..view(92_000, GOOD) };
         assert_eq!(readiness.ask(&lost), Err("valkey_connection_failed"));
+    }
+
+    // Kills: a separate checker that is away told as a pass of our own that is not over, before and after the grace.
+    #[test]
+    fn the_strict_rule_names_a_separate_checker() {
+        let mut readiness = Readiness::new(Grace::Strict { grace_ms: 60_000 });
+        let unchecked = |uptime| View { checked: false, separate: true, ..view(uptime, HALF) };
+        assert_eq!(readiness.ask(&unchecked(5)), Err("health_checker_service_not_ready"));
+        assert!(readiness.ask(&View { checked: true, ..unchecked(10) }).is_ok());
+        assert!(readiness.ask(&unchecked(20)).is_ok());
+        assert_eq!(readiness.ask(&unchecked(60_020)), Err("health_checker_service_not_ready"));
     }
 }

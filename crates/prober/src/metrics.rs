@@ -64,8 +64,9 @@ pub(crate) fn checking(yes: bool) {
 }
 
 /// What the shared store was used for, if there is one.
-pub fn of_store(valkey: &Valkey) {
-    gauge!(STORE_DEGRADED).set(truth(!valkey.is_up()));
+pub fn of_store(valkey: Option<&Valkey>) {
+    gauge!(STORE_DEGRADED).set(truth(valkey.is_some_and(|valkey| !valkey.is_up())));
+    let Some(valkey) = valkey else { return };
     for op in Op::ALL {
         let (trips, errors) = valkey.counts(op);
         counter!(STORE_TRIPS, "op" => op.as_str()).absolute(trips);
@@ -94,6 +95,7 @@ fn of_endpoint(chain: &Arc<str>, endpoint: &Endpoint, now: u64) {
     }
     let parked = endpoint.account.park.is_parked(now) || endpoint.address.is_parked(now);
     gauge!(PARKED, who()).set(truth(parked));
+    counter!(RECOVERIES, who()).increment(0);
     if endpoint.state.block() > 0 {
         gauge!(BLOCK, who()).set(endpoint.state.block() as f64);
     }

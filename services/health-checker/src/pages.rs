@@ -49,7 +49,7 @@ fn well(checker: &Checker) -> Value {
 
 async fn scrape(State((checker, registry)): State<(Arc<Checker>, Registry)>) -> Response {
     prober::metrics::of_fleet(&checker.fleet.load(), fleet::clock::unix_ms());
-    prober::metrics::of_store(checker.shared());
+    prober::metrics::of_store(Some(checker.shared()));
     let kind = [(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")];
     (kind, registry.render()).into_response()
 }

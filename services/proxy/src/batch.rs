@@ -15,6 +15,7 @@ use detect::{Detail, Item, Verdict};
 use jsonrpc::{Call, Envelope, Malformed};
 use ledger::Cost;
 use plan::Plan;
+use std::cell::RefCell;
 
 pub(crate) use merge::{Slot, write};
 
@@ -26,26 +27,38 @@ pub(crate) enum Merged {
     Slots(Vec<Slot>),
 }
 
+/// Who answered calls of a batch, each once, and after how many attempts in all.
+#[derive(Default)]
+pub(crate) struct Tally {
+    pub(crate) by: Vec<u16>,
+    pub(crate) attempts: u32,
+}
+
 /// A batch and what is known of its calls so far.
 struct Batch<'a> {
     request: &'a Request<'a>,
     body: &'a Bytes,
     items: &'a [Result<Call, Malformed>],
+    tally: RefCell<Tally>,
 }
 
 /// Serves all calls of a batch found in `body`.
-pub(crate) async fn serve(request: &Request<'_>, items: &[Result<Call, Malformed>], body: &Bytes) -> Merged {
-    let batch = Batch { request, body, items };
+pub(crate) async fn serve(
+    request: &Request<'_>,
+    items: &[Result<Call, Malformed>],
+    body: &Bytes,
+) -> (Merged, Tally) {
+    let batch = Batch { request, body, items, tally: RefCell::default() };
     let mut slots: Vec<Slot> = items.iter().map(Slot::before).collect();
     let (together, alone) = batch.divide();
     if let Some(answer) = batch.part(together, &mut slots).await {
-        return Merged::Untouched(answer);
+        return (Merged::Untouched(answer), batch.tally.into_inner());
     }
     for at in alone {
         batch.alone(at, &mut slots).await;
     }
     request.story.borrow_mut().asked = format!("batch of {}", items.len());
-    Merged::Slots(slots)
+    (Merged::Slots(slots), batch.tally.into_inner())
 }
 
 impl Batch<'_> {
@@ -66,9 +79,10 @@ impl Batch<'_> {
         call.write(self.body, id.as_deref(), &mut sent);
         let sent = Bytes::from(sent);
         let Ok(Envelope::Single(call)) = jsonrpc::parse(&sent, 1) else { return };
-        let (served, _) = call::serve(self.request, &call, &sent).await;
+        let (outcome, served) = call::serve(self.request, &call, &sent).await;
+        self.tally.borrow_mut().add(served.by, served.attempts);
         if !call.is_notification() {
-            slots[at] = match served {
+            slots[at] = match outcome {
                 Ok(answer) if answer.rest.is_none() && answer.coding.is_none() => {
                     Slot::Answered(answer.whole())
                 }
@@ -88,7 +102,11 @@ impl Batch<'_> {
                 Err(end) => return self.give_up(end, &open, too_large, slots).await,
             };
             let plan = Plan::new(self.items, self.body, &open);
-            match hunt.ask(picked, &plan.ask()).await {
+            let before = hunt.asked;
+            let step = hunt.ask(picked, &plan.ask()).await;
+            let answered = matches!(step, Ok(Step::Done(_) | Step::Partly(_)) | Err(End::Answer(_)));
+            self.tally.borrow_mut().add(hunt.last.filter(|_| answered), hunt.asked - before);
+            match step {
                 Ok(Step::Done(answer)) if plan.untouched && merge::passes(&plan, &answer) => {
                     return Some(answer);
                 }
@@ -183,6 +201,13 @@ impl Batch<'_> {
 
     fn id(&self, at: usize) -> &[u8] {
         self.items[at].as_ref().ok().and_then(|call| call.id(self.body)).unwrap_or(b"null")
+    }
+}
+
+impl Tally {
+    fn add(&mut self, by: Option<u16>, attempts: u32) {
+        self.attempts += attempts;
+        self.by.extend(by.filter(|by| !self.by.contains(by)));
     }
 }
 

@@ -130,13 +130,14 @@ impl<S: Read> Flags<S> {
 
     /// Reads once and puts in force what was read. A bug in one reading must not be the last one.
     async fn refresh(&mut self, gates: &Gates, limit: Duration) -> Result<(), String> {
+        let panics = counter!(FLAGS_PANICS);
         let flags: Vec<Box<str>> = gates.all().iter().map(|gate| gate.flag.clone()).collect();
         let reading = AssertUnwindSafe(self.source.read(&flags)).catch_unwind();
         let read = match timeout(limit, reading).await {
             Ok(Ok(read)) => read,
             Err(_) => Err("no answer in time".into()),
             Ok(Err(_)) => {
-                counter!(FLAGS_PANICS).increment(1);
+                panics.increment(1);
                 tracing::error!(provider = self.provider, "reading flags panicked");
                 Err("a bug of ours".into())
             }

@@ -2,6 +2,7 @@
 //! WebSocket, and hands them straight on; everything else is the router's.
 
 use crate::net::Body;
+use crate::pages;
 use crate::rpc;
 use crate::socket;
 use crate::why::RequestId;
@@ -36,7 +37,7 @@ impl hyper::service::Service<Request<Incoming>> for Front {
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
         let (worker, peer) = (Rc::clone(&self.worker), self.peer);
-        if *request.method() == Method::POST {
+        if *request.method() == Method::POST && !pages::serves(request.uri().path()) {
             return Box::pin(async move {
                 let id = worker.next_id();
                 let response = guarded(id, rpc::serve(&worker, id, peer, request)).await;
@@ -77,7 +78,8 @@ async fn guarded(id: RequestId, answer: impl Future<Output = Response<Body>>) ->
     }
 }
 
-async fn routed(worker: &Rc<Worker>, request: Request<Incoming>) -> Response<Body> {
+async fn routed(worker: &Rc<Worker>, mut request: Request<Incoming>) -> Response<Body> {
+    request.extensions_mut().insert(worker.next_id());
     match worker.router.clone().oneshot(request.map(axum::body::Body::new)).await {
         Ok(response) => response.map(Body::Page),
         Err(never) => match never {},

@@ -43,7 +43,7 @@ async fn scrape(State(operator): State<Operator>) -> Response {
     metrics::gauges(&fleet, in_flight, crate::clock::unix_ms());
     metrics::of_gates(&operator.app.gates, &fleet);
     metrics::of_limits(&operator.app.limits);
-    operator.app.valkey.iter().for_each(metrics::of_store);
+    metrics::of_store(operator.app.valkey.as_ref());
     let kind = [(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")];
     (kind, operator.registry.render()).into_response()
 }

@@ -2,24 +2,45 @@
 //! to what is not served.
 
 use crate::app::App;
+use crate::reply::Problem;
+use crate::rpc::put_id;
+use crate::why::RequestId;
 use crate::worker::Phase;
 use axum::Router;
 use axum::body::Body;
-use axum::extract::{Path, State};
+use axum::extract::{Extension, Path, State};
 use axum::http::header::{ALLOW, CONTENT_TYPE};
 use axum::http::{Method, Response, StatusCode};
 use axum::routing::{any, get};
 use health::{Degraded, Grace, Readiness, ReadinessView};
-use serde_json::{Value, json};
+use serde::Serialize;
 use std::sync::Arc;
 use tower_http::catch_panic::CatchPanicLayer;
-
-const GET_NEEDS_UPGRADE: &str = "GET requests to this endpoint are only supported for WebSocket upgrade requests. \
-                                 Otherwise, please use POST.";
 
 #[derive(Clone)]
 struct Pages {
     app: Arc<App>,
+}
+
+/// What `/health` and `/ready` say, in the order that is documented.
+#[derive(Serialize)]
+struct Said {
+    status: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<&'static str>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    degraded: Vec<String>,
+}
+
+impl Said {
+    fn just(status: &'static str) -> Said {
+        Said { status, reason: None, degraded: Vec::new() }
+    }
+}
+
+/// Whether a page is at this path, which no chain can be called.
+pub(crate) fn serves(path: &str) -> bool {
+    matches!(path, "/health" | "/ready")
 }
 
 /// What readiness is by these settings.
@@ -36,12 +57,12 @@ pub(crate) fn readiness(settings: &config::Settings) -> Readiness {
 pub(crate) fn router(app: &Arc<App>) -> Router {
     let pages = Pages { app: Arc::clone(app) };
     Router::new()
-        .route("/health", get(|| async { answer(StatusCode::OK, &json!({"status": "healthy"})) }))
+        .route("/health", get(|| async { answer(StatusCode::OK, &Said::just("healthy")) }))
         .route("/ready", get(ready))
         .route("/{chain}", any(chain))
         .route("/{chain}/", any(chain))
         .route("/{chain}/{key}", any(chain_and_key))
-        .fallback(|| async { not_found() })
+        .fallback(nowhere)
         .method_not_allowed_fallback(|| async { not_allowed("GET") })
         .with_state(pages)
         // A bug in one page must not end the other requests of the worker.
@@ -52,10 +73,10 @@ async fn ready(State(pages): State<Pages>) -> Response<Body> {
     let (ready, degraded) = ask_readiness(&pages.app);
     let degraded: Vec<String> = degraded.iter().map(ToString::to_string).collect();
     match ready {
-        Ok(()) if degraded.is_empty() => answer(StatusCode::OK, &json!({"status": "ready"})),
-        Ok(()) => answer(StatusCode::OK, &json!({"status": "ready", "degraded": degraded})),
+        Ok(()) => answer(StatusCode::OK, &Said { degraded, ..Said::just("ready") }),
         Err(reason) => {
-            answer(StatusCode::SERVICE_UNAVAILABLE, &json!({"status": "not_ready", "reason": reason}))
+            let said = Said { reason: Some(reason), ..Said::just("not_ready") };
+            answer(StatusCode::SERVICE_UNAVAILABLE, &said)
         }
     }
 }
@@ -94,42 +115,45 @@ impl View {
             chains,
             store_reachable: app.store_is_reachable(),
             checked: app.is_checked(),
+            separate: !app.settings.checks_inside(),
             stopping: app.phase() != Phase::Serving,
         }
     }
 }
 
-async fn chain(State(pages): State<Pages>, Path(chain): Path<String>, method: Method) -> Response<Body> {
-    on_chain(&pages, &chain, &method)
+async fn chain(
+    State(pages): State<Pages>,
+    Path(chain): Path<String>,
+    Extension(id): Extension<RequestId>,
+    method: Method,
+) -> Response<Body> {
+    on_chain(&pages, &chain, id, &method)
 }
 
 async fn chain_and_key(
     State(pages): State<Pages>,
     Path((chain, _)): Path<(String, String)>,
+    Extension(id): Extension<RequestId>,
     method: Method,
 ) -> Response<Body> {
-    on_chain(&pages, &chain, &method)
+    on_chain(&pages, &chain, id, &method)
 }
 
-fn on_chain(pages: &Pages, chain: &str, method: &Method) -> Response<Body> {
+async fn nowhere(State(pages): State<Pages>, Extension(id): Extension<RequestId>) -> Response<Body> {
+    refuse(&pages, &Problem::UnknownChain, id)
+}
+
+fn on_chain(pages: &Pages, chain: &str, id: RequestId, method: &Method) -> Response<Body> {
     if pages.app.fleet.load().chain(chain).is_none() {
-        let mut response = not_found();
-        pages.app.cors.insert(response.headers_mut());
-        return response;
+        return refuse(pages, &Problem::UnknownChain, id);
     }
     let mut response = match *method {
         Method::OPTIONS => Response::new(Body::empty()),
-        Method::GET => {
-            error(StatusCode::BAD_REQUEST, jsonrpc::INVALID_REQUEST, GET_NEEDS_UPGRADE, "use_post")
-        }
+        Method::GET => return refuse(pages, &Problem::NeedsPost, id),
         _ => not_allowed("GET, POST, OPTIONS"),
     };
     pages.app.cors.insert(response.headers_mut());
     response
-}
-
-fn not_found() -> Response<Body> {
-    error(StatusCode::NOT_FOUND, jsonrpc::METHOD_NOT_FOUND, "no such chain", "unknown_chain")
 }
 
 fn not_allowed(allow: &'static str) -> Response<Body> {
@@ -139,14 +163,17 @@ fn not_allowed(allow: &'static str) -> Response<Body> {
     response
 }
 
-fn error(status: StatusCode, code: i32, message: &str, reason: &str) -> Response<Body> {
-    let mut body = Vec::new();
-    jsonrpc::error(&mut body, None, code, message, &json!({ "reason": reason }));
-    written(status, body)
+fn refuse(pages: &Pages, problem: &Problem, id: RequestId) -> Response<Body> {
+    let mut body = Vec::with_capacity(256);
+    problem.write(None, id, crate::clock::unix_ms(), &mut body);
+    let mut response = written(problem.status(), body);
+    pages.app.cors.insert(response.headers_mut());
+    put_id(id, response.headers_mut());
+    response
 }
 
-fn answer(status: StatusCode, body: &Value) -> Response<Body> {
-    written(status, body.to_string().into_bytes())
+fn answer(status: StatusCode, said: &Said) -> Response<Body> {
+    written(status, serde_json::to_vec(said).unwrap_or_default())
 }
 
 fn written(status: StatusCode, body: Vec<u8>) -> Response<Body> {

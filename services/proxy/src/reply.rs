@@ -14,6 +14,8 @@ use rand::Rng;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Problem {
     UnknownChain,
+    /// A GET on a chain that asks for no WebSocket.
+    NeedsPost,
     /// The request wants a WebSocket and does not ask for it rightly.
     BadUpgrade(BadUpgrade),
     /// Without a key where one is needed, or with one that nobody has, or has any more.
@@ -58,6 +60,9 @@ pub(crate) enum Problem {
 /// Whole seconds within which those who were turned away come back, not all at once.
 const COME_BACK: std::ops::RangeInclusive<u64> = 1..=3;
 
+const GET_NEEDS_UPGRADE: &str = "GET requests to this endpoint are only supported for WebSocket upgrade requests. \
+                                 Otherwise, please use POST.";
+
 impl Problem {
     /// We are at a limit of our own.
     pub(crate) fn overloaded(rng: &mut impl Rng) -> Problem {
@@ -74,7 +79,7 @@ impl Problem {
             Problem::CostExceedsLimit { .. } => StatusCode::BAD_REQUEST,
             Problem::BodyTooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
             Problem::SlowBody => StatusCode::REQUEST_TIMEOUT,
-            Problem::BrokenBody | Problem::Malformed(_) => StatusCode::BAD_REQUEST,
+            Problem::NeedsPost | Problem::BrokenBody | Problem::Malformed(_) => StatusCode::BAD_REQUEST,
             Problem::Saturated { .. } | Problem::TooManySubscriptions { .. } => StatusCode::TOO_MANY_REQUESTS,
             Problem::NoLiveEndpoint | Problem::Overloaded { .. } => StatusCode::SERVICE_UNAVAILABLE,
             Problem::AllAttemptsFailed => StatusCode::BAD_GATEWAY,
@@ -88,6 +93,7 @@ impl Problem {
     pub(crate) fn reason(&self) -> &'static str {
         match self {
             Problem::UnknownChain => "unknown_chain",
+            Problem::NeedsPost => "use_post",
             Problem::BadUpgrade(BadUpgrade::Origin) => "origin_not_allowed",
             Problem::BadUpgrade(_) => "bad_upgrade",
             Problem::Unauthorized => "unauthorized",
@@ -117,7 +123,8 @@ impl Problem {
         match self {
             Problem::UnknownChain => jsonrpc::METHOD_NOT_FOUND,
             Problem::Unauthorized | Problem::Forbidden => jsonrpc::UNAUTHORIZED,
-            Problem::BadUpgrade(_)
+            Problem::NeedsPost
+            | Problem::BadUpgrade(_)
             | Problem::BodyTooLarge { .. }
             | Problem::SlowBody
             | Problem::BrokenBody
@@ -138,6 +145,8 @@ impl Problem {
     fn message(&self) -> String {
         match self {
             Problem::UnknownChain => "no such chain".into(),
+            // The predecessor's words, which clients may look for.
+            Problem::NeedsPost => GET_NEEDS_UPGRADE.into(),
             Problem::BadUpgrade(bad) => bad.message().into(),
             Problem::Unauthorized => "a valid key is needed".into(),
             Problem::Forbidden => "this client may not make this call on this chain".into(),
@@ -184,6 +193,7 @@ impl Problem {
             Problem::ClientLimit(refusal) => Some(refusal.retry_in_ms),
             Problem::Overloaded { after_s } => Some(after_s * 1000),
             Problem::UnknownChain
+            | Problem::NeedsPost
             | Problem::BadUpgrade(_)
             | Problem::Unauthorized
             | Problem::Forbidden
@@ -291,6 +301,7 @@ mod tests {
             (Problem::ClientLimit(refusal(1)), 429, -32005, "client_limit"),
             (Problem::CostExceedsLimit { dimension: "rps", limit: 5 }, 400, -32600, "cost_exceeds_limit"),
             (Problem::UnknownChain, 404, -32601, "unknown_chain"),
+            (Problem::NeedsPost, 400, -32600, "use_post"),
             (Problem::BodyTooLarge { most: 1 }, 413, -32600, "body_too_large"),
             (Problem::Malformed(Malformed::Empty), 400, -32700, "not_json"),
             (Problem::Malformed(Malformed::EmptyBatch), 400, -32600, "invalid_request"),

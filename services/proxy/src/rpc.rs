@@ -1,13 +1,14 @@
 //! One JSON-RPC request over HTTP, from its head to its answer's head.
 
 mod admission;
+mod early;
 mod intake;
 mod visit;
 
 pub(crate) use visit::Visit;
 
 use crate::batch::{self, Merged, Slot};
-use crate::call::{self, Served};
+use crate::call;
 use crate::caller::{Arrival, Caller, identify};
 use crate::exchange::Answer;
 use crate::fleet::{Chain, Fleet};
@@ -20,7 +21,7 @@ use crate::worker::Worker;
 use admission::Hold;
 use bytes::Bytes;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderName, HeaderValue};
-use http::{Response, StatusCode};
+use http::{HeaderMap, Response, StatusCode};
 use hyper::body::Incoming;
 use jsonrpc::{Call, Envelope, Malformed};
 use std::net::IpAddr;
@@ -41,7 +42,7 @@ pub(crate) async fn serve(
     let (head, body) = incoming.into_parts();
     let fleet = worker.fleet();
     let Some(chain) = chain_of(&fleet, head.uri.path()) else {
-        let mut response = Problem::UnknownChain.respond(None, id, crate::clock::unix_ms());
+        let mut response = early::refuse(worker, &Problem::UnknownChain, &head, body, id).await;
         finish_head(worker, id, &mut response);
         return response;
     };
@@ -50,7 +51,10 @@ pub(crate) async fn serve(
     let caller = identify(&worker.app, chain, &arrival, crate::clock::unix_ms());
     let mut response = match caller {
         Ok(caller) => visit.answer(id, &head, body, caller.as_ref()).await,
-        Err(problem) => visit.problem(&problem, None, id),
+        Err(problem) => {
+            visit.note(&problem);
+            early::refuse(worker, &problem, &head, body, id).await
+        }
     };
     finish_head(worker, id, &mut response);
     visit.end(response.status());
@@ -144,7 +148,7 @@ async fn single(request: &Request<'_>, call: &Call, body: &Bytes, id: RequestId)
             problem.respond(call.id(body), id, crate::clock::unix_ms())
         }
     };
-    expose(request, served, &mut response);
+    expose(request, served.by.as_slice(), served.attempts, &mut response);
     response
 }
 
@@ -154,7 +158,8 @@ async fn batch(
     body: &Bytes,
     id: RequestId,
 ) -> Response<Body> {
-    match batch::serve(request, items, body).await {
+    let (merged, tally) = batch::serve(request, items, body).await;
+    let mut response = match merged {
         Merged::Untouched(answer)
             if items.iter().all(|item| item.as_ref().is_ok_and(Call::is_notification)) =>
         {
@@ -162,11 +167,13 @@ async fn batch(
             no_content()
         }
         Merged::Untouched(answer) => pass_on(answer),
-        Merged::Slots(slots) => merged(request, &slots, items, body, id),
-    }
+        Merged::Slots(slots) => from_slots(request, &slots, items, body, id),
+    };
+    expose(request, &tally.by, tally.attempts, &mut response);
+    response
 }
 
-fn merged(
+fn from_slots(
     request: &Request<'_>,
     slots: &[Slot],
     items: &[Result<Call, Malformed>],
@@ -185,6 +192,18 @@ fn merged(
             problem.respond_with(text, now)
         }
     }
+}
+
+/// One error for a call, one per id for a batch.
+fn refused(problem: &Problem, envelope: &Envelope, body: &[u8], id: RequestId) -> Response<Body> {
+    let now = crate::clock::unix_ms();
+    let items = match envelope {
+        Envelope::Single(call) => return problem.respond(call.id(body), id, now),
+        Envelope::Batch(items) => items,
+    };
+    let slots: Vec<Slot> = items.iter().map(|item| Slot::refused(item, problem)).collect();
+    let (text, _) = batch::write(&slots, |at| id_of(&items[at], body), id, now);
+    if text == b"[]" { problem.respond(None, id, now) } else { problem.respond_with(text, now) }
 }
 
 /// The id that an item of a batch is answered with, as the client wrote it.
@@ -222,14 +241,15 @@ pub(crate) fn pass_on(answer: Box<Answer>) -> Response<Body> {
     response
 }
 
-fn expose(request: &Request<'_>, served: Served, response: &mut Response<Body>) {
+/// Tells who answered: for a batch, each endpoint that did.
+fn expose(request: &Request<'_>, by: &[u16], attempts: u32, response: &mut Response<Body>) {
     if !request.worker.app.settings.expose_routing {
         return;
     }
-    response.headers_mut().insert(ATTEMPTS, HeaderValue::from(served.attempts));
-    let endpoint = served.by.and_then(|index| HeaderValue::from_str(&request.chain.at(index).id).ok());
-    if let Some(endpoint) = endpoint {
-        response.headers_mut().insert(ENDPOINT, endpoint);
+    response.headers_mut().insert(ATTEMPTS, HeaderValue::from(attempts));
+    let names: Vec<&str> = by.iter().map(|index| &*request.chain.at(*index).id).collect();
+    if let (false, Ok(names)) = (names.is_empty(), HeaderValue::from_str(&names.join(", "))) {
+        response.headers_mut().insert(ENDPOINT, names);
     }
 }
 
@@ -238,6 +258,11 @@ pub(crate) fn finish_head(worker: &Worker, id: RequestId, response: &mut Respons
     let headers = response.headers_mut();
     headers.reserve(8);
     worker.app.cors.insert(headers);
+    put_id(id, headers);
+}
+
+/// Tells the request's id.
+pub(crate) fn put_id(id: RequestId, headers: &mut HeaderMap) {
     if let Ok(id) = HeaderValue::from_maybe_shared(Bytes::from(id.to_string())) {
         headers.insert(REQUEST_ID, id);
     }

@@ -127,16 +127,18 @@ fn lower(a: Capacity, b: Capacity) -> Capacity {
     }
 }
 
-fn capacity_item(fields: &Fields<'_>) -> Result<Capacity, Bad> {
-    let max_requests = whole(fields, "max_requests", LARGEST_COUNT)?;
-    let max_compute_units = whole(fields, "max_compute_units", LARGEST_COUNT)?;
-    if max_requests.is_none() && max_compute_units.is_none() {
-        return Err((fields.path("max_requests"), "is missing, and so is max_compute_units".to_owned()));
+fn capacity_item(fields: &Fields<'_>, bads: &mut Vec<Bad>) -> Capacity {
+    let max_requests = taken(whole(fields, "max_requests", LARGEST_COUNT), bads);
+    let max_compute_units = taken(whole(fields, "max_compute_units", LARGEST_COUNT), bads);
+    if fields.get("max_requests").is_none() && fields.get("max_compute_units").is_none() {
+        bads.push((fields.path("max_requests"), "is missing, and so is max_compute_units".to_owned()));
     }
-    let Some(window) = seconds(fields, "window_seconds")? else {
-        return Err((fields.path("window_seconds"), "is missing".to_owned()));
-    };
-    Ok(Capacity { max_requests, max_compute_units, window, smooth: flag(fields, "smooth")? })
+    let window = taken(seconds(fields, "window_seconds"), bads);
+    if fields.get("window_seconds").is_none() {
+        bads.push((fields.path("window_seconds"), "is missing".to_owned()));
+    }
+    let smooth = taken(flag(fields, "smooth").map(Some), bads).unwrap_or_default();
+    Capacity { max_requests, max_compute_units, window: window.unwrap_or_default(), smooth }
 }
 
 /// Reads `capacity_learning`; the defaults, as if it were not there, where it cannot be used.
@@ -144,20 +146,27 @@ pub(super) fn learning(path: &str, node: &Node, findings: &mut Vec<Finding>) -> 
     block(path, "capacity_learning", node, findings, learning_fields).unwrap_or_default()
 }
 
-fn learning_fields(fields: &Fields<'_>) -> Result<LearningConfig, Bad> {
+fn learning_fields(fields: &Fields<'_>, bads: &mut Vec<Bad>) -> LearningConfig {
     let default = LearningConfig::default();
-    let decrease_factor = number(fields, "decrease_factor")?.unwrap_or(default.decrease_factor);
-    if !(decrease_factor > 0.0 && decrease_factor < 1.0) {
-        return Err((fields.path("decrease_factor"), format!("{decrease_factor} is not between 0 and 1")));
-    }
-    Ok(LearningConfig {
-        decrease_factor,
-        increase_interval: seconds(fields, "increase_interval")?.unwrap_or(default.increase_interval),
-        min_estimate: whole(fields, "min_estimate", LARGEST_COUNT)?.unwrap_or(default.min_estimate),
-        window: seconds(fields, "window_seconds")?,
-        mode: mode(fields)?,
+    LearningConfig {
+        decrease_factor: taken(factor(fields), bads).unwrap_or(default.decrease_factor),
+        increase_interval: taken(seconds(fields, "increase_interval"), bads)
+            .unwrap_or(default.increase_interval),
+        min_estimate: taken(whole(fields, "min_estimate", LARGEST_COUNT), bads)
+            .unwrap_or(default.min_estimate),
+        window: taken(seconds(fields, "window_seconds"), bads),
+        mode: taken(mode(fields).map(Some), bads).unwrap_or(default.mode),
         given: true,
-    })
+    }
+}
+
+fn factor(fields: &Fields<'_>) -> Result<Option<f64>, Bad> {
+    match number(fields, "decrease_factor")? {
+        Some(factor) if !(factor > 0.0 && factor < 1.0) => {
+            Err((fields.path("decrease_factor"), format!("{factor} is not between 0 and 1")))
+        }
+        factor => Ok(factor),
+    }
 }
 
 fn mode(fields: &Fields<'_>) -> Result<LearningMode, Bad> {
@@ -176,8 +185,9 @@ fn mode(fields: &Fields<'_>) -> Result<LearningMode, Bad> {
 /// Reads `rate_limit_recovery`. A field that is 0 keeps its default, as it did for the predecessor.
 pub(super) fn recovery(path: &str, node: &Node, findings: &mut Vec<Finding>) -> Option<RecoveryConfig> {
     let mut zeros = Vec::new();
-    let recovery =
-        block(path, "rate_limit_recovery", node, findings, |fields| recovery_fields(fields, &mut zeros))?;
+    let recovery = block(path, "rate_limit_recovery", node, findings, |fields, bads| {
+        recovery_fields(fields, bads, &mut zeros)
+    })?;
     findings.extend(zeros.into_iter().map(|path| Finding::warning(path, "0 keeps the default")));
     if recovery.max_backoff < recovery.initial_backoff {
         findings.push(Finding::warning(
@@ -188,8 +198,7 @@ pub(super) fn recovery(path: &str, node: &Node, findings: &mut Vec<Finding>) -> 
     Some(recovery)
 }
 
-fn recovery_fields(fields: &Fields<'_>, zeros: &mut Vec<String>) -> Result<RecoveryConfig, Bad> {
-    let default = RecoveryConfig::default();
+fn recovery_fields(fields: &Fields<'_>, bads: &mut Vec<Bad>, zeros: &mut Vec<String>) -> RecoveryConfig {
     let mut given = |name: &str| {
         let zero = fields.get(name).and_then(Node::number) == Some(0.0);
         if zero {
@@ -197,9 +206,10 @@ fn recovery_fields(fields: &Fields<'_>, zeros: &mut Vec<String>) -> Result<Recov
         }
         fields.get(name).is_some() && !zero
     };
-    let mut recovery = default;
+    let mut recovery = RecoveryConfig::default();
     if given("backoff_multiplier") {
-        recovery.backoff_multiplier = multiplier(fields)?;
+        recovery.backoff_multiplier =
+            taken(multiplier(fields).map(Some), bads).unwrap_or(recovery.backoff_multiplier);
     }
     for (name, place) in [
         ("initial_backoff", &mut recovery.initial_backoff),
@@ -207,18 +217,18 @@ fn recovery_fields(fields: &Fields<'_>, zeros: &mut Vec<String>) -> Result<Recov
         ("reset_after", &mut recovery.reset_after),
     ] {
         if given(name) {
-            *place = seconds(fields, name)?.unwrap_or(*place);
+            *place = taken(seconds(fields, name), bads).unwrap_or(*place);
         }
     }
     for (name, place) in
         [("max_retries", &mut recovery.max_retries), ("required_successes", &mut recovery.required_successes)]
     {
         if given(name) {
-            let count = whole(fields, name, i128::from(u32::MAX))?;
+            let count = taken(whole(fields, name, i128::from(u32::MAX)), bads);
             *place = count.and_then(|count| u32::try_from(count).ok()).unwrap_or(*place);
         }
     }
-    Ok(recovery)
+    recovery
 }
 
 fn multiplier(fields: &Fields<'_>) -> Result<f64, Bad> {
@@ -229,22 +239,34 @@ fn multiplier(fields: &Fields<'_>) -> Result<f64, Bad> {
     }
 }
 
-/// Reads one block with `read`; a bad one is noted and dropped.
+/// What a field holds; what is wrong with it is noted.
+fn taken<T>(read: Result<Option<T>, Bad>, bads: &mut Vec<Bad>) -> Option<T> {
+    read.unwrap_or_else(|bad| {
+        bads.push(bad);
+        None
+    })
+}
+
+/// Reads one block with `read`; all that is wrong in it is noted, and a bad one dropped.
 fn block<T>(
     path: &str,
     name: &str,
     node: &Node,
     findings: &mut Vec<Finding>,
-    read: impl FnOnce(&Fields<'_>) -> Result<T, Bad>,
+    read: impl FnOnce(&Fields<'_>, &mut Vec<Bad>) -> T,
 ) -> Option<T> {
-    let members = node.members("an object").map_err(|why| (path.to_owned(), why));
-    match members.and_then(|members| read(&Fields::read(path, name, members, findings))) {
-        Ok(block) => Some(block),
-        Err((at, why)) => {
-            findings.push(Finding::warning(at, format!("{why}; the whole block is dropped")));
+    let mut bads = Vec::new();
+    let block = match node.members("an object") {
+        Ok(members) => Some(read(&Fields::read(path, name, members, findings), &mut bads)),
+        Err(why) => {
+            bads.push((path.to_owned(), why));
             None
         }
-    }
+    };
+    let dropped = |(at, why)| Finding::warning(at, format!("{why}; the whole block is dropped"));
+    let bad = !bads.is_empty();
+    findings.extend(bads.into_iter().map(dropped));
+    block.filter(|_| !bad)
 }
 
 /// A whole number from 1 to `largest`.

@@ -70,7 +70,7 @@ fn fold_endpoint(counts: &EndpointCounts) {
     spread(&counts.took, ATTEMPT_DURATION, who);
 }
 
-/// A series is registered when it is first counted, not before.
+/// A series that has more labels than an endpoint is registered when it is first counted, not before.
 fn add(count: &Count, name: &'static str, labels: impl FnOnce() -> Vec<Label>) {
     let counted = count.take();
     if counted > 0 {
@@ -118,8 +118,21 @@ pub(crate) fn of_gates(gates: &Gates, fleet: &Fleet) {
     }
 }
 
-/// Sets the gauges that describe the fleet at `now` (Unix milliseconds).
+/// Sets the gauges that describe the fleet at `now` (Unix milliseconds). What is counted rarely begins at 0 here: of a
+/// series that begins at 1, `increase` never sees the first.
 pub(crate) fn gauges(fleet: &Fleet, in_flight: i64, now: u64) {
     gauge!(HTTP_IN_FLIGHT).set(in_flight as f64);
+    for chain in fleet.chains() {
+        let of = || vec![Label::new("chain", Arc::clone(&chain.name))];
+        gauge!(SOCKETS, of()).increment(0.0);
+        counter!(SATURATED, of()).increment(0);
+    }
+    for (chain, endpoint) in fleet.endpoints() {
+        let (chain, endpoint) = (Arc::clone(&chain.name), Arc::clone(&endpoint.id));
+        let who =
+            || vec![Label::new("chain", Arc::clone(&chain)), Label::new("endpoint", Arc::clone(&endpoint))];
+        counter!(SKIPPED, who()).increment(0);
+        counter!(DECREASES, who()).increment(0);
+    }
     prober::metrics::of_fleet(fleet, now);
 }

@@ -1,7 +1,6 @@
 //! Whether the calls of a request may be made: its methods, then all its caller's limits at once. A batch is all or
 //! nothing. Decides what a refusal looks like; never who is asking.
 
-use crate::batch::{self, Slot};
 use crate::caller::Caller;
 use crate::net::Body;
 use crate::reply::{Problem, rate_limit};
@@ -61,7 +60,7 @@ fn calls(envelope: &Envelope) -> impl Iterator<Item = &Call> {
     single.into_iter().chain(items.iter().filter_map(|item| item.as_ref().ok()))
 }
 
-/// One error for a call, one per id for a batch.
+/// The answer to calls that may not be made.
 pub(super) fn refuse(
     request: &Request<'_>,
     problem: &Problem,
@@ -71,14 +70,7 @@ pub(super) fn refuse(
 ) -> Response<Body> {
     request.story.borrow_mut().reason = Some(problem.reason());
     request.worker.metrics.refused(request.chain, problem.reason());
-    let now = crate::clock::unix_ms();
-    let items = match envelope {
-        Envelope::Single(call) => return problem.respond(call.id(body), id, now),
-        Envelope::Batch(items) => items,
-    };
-    let slots: Vec<Slot> = items.iter().map(|item| Slot::refused(item, problem)).collect();
-    let (text, _) = batch::write(&slots, |at| super::id_of(&items[at], body), id, now);
-    if text == b"[]" { problem.respond(None, id, now) } else { problem.respond_with(text, now) }
+    super::refused(problem, envelope, body, id)
 }
 
 impl Admitted {

@@ -1,10 +1,10 @@
 //! The request's body: read under the deadline, bounded by the settings and by what the process may hold.
 
+use super::early;
 use crate::net::Reservation;
 use crate::reply::Problem;
 use crate::worker::Worker;
 use bytes::{Bytes, BytesMut};
-use http::header::CONTENT_LENGTH;
 use http::request::Parts;
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
@@ -14,20 +14,25 @@ use std::time::Instant;
 pub(super) async fn read(
     worker: &Worker,
     head: &Parts,
-    body: Incoming,
+    mut body: Incoming,
     deadline: Instant,
 ) -> Result<(Bytes, Reservation), Problem> {
     let most = worker.app.settings.max_body_bytes;
-    let declared =
-        head.headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
+    let declared = early::declared(head);
     if declared.is_some_and(|length| length > most) {
+        early::linger(head, body);
         return Err(Problem::BodyTooLarge { most });
     }
     let mut reservation = worker.app.bodies.open();
-    let reading = collect(worker, body, declared, most, &mut reservation);
+    let reading = collect(worker, &mut body, declared, most, &mut reservation);
     match tokio::time::timeout_at(deadline.into(), reading).await {
         Ok(Ok(body)) => Ok((body, reservation)),
-        Ok(Err(problem)) => Err(problem),
+        Ok(Err(problem)) => {
+            if matches!(problem, Problem::BodyTooLarge { .. }) {
+                early::linger(head, body);
+            }
+            Err(problem)
+        }
         Err(_) if reservation.is_starved() => Err(overloaded(worker)),
         Err(_) => Err(Problem::SlowBody),
     }
@@ -45,7 +50,7 @@ pub(super) async fn hold(worker: &Worker, bytes: usize, deadline: Instant) -> Re
 
 async fn collect(
     worker: &Worker,
-    mut body: Incoming,
+    body: &mut Incoming,
     declared: Option<u64>,
     most: u64,
     reservation: &mut Reservation,

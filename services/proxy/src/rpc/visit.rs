@@ -105,13 +105,18 @@ impl<'a> Visit<'a> {
         call: Option<&[u8]>,
         id: RequestId,
     ) -> Response<Body> {
+        self.note(problem);
+        problem.respond(call, id, crate::clock::unix_ms())
+    }
+
+    /// Keeps why the request was refused.
+    pub(super) fn note(&mut self, problem: &Problem) {
         if let Some(story) = &mut self.story {
             story.reason = Some(problem.reason());
         }
         if problem.is_about_the_caller() {
             self.worker.metrics.refused(self.chain, problem.reason());
         }
-        problem.respond(call, id, crate::clock::unix_ms())
     }
 
     pub(crate) fn end(&mut self, status: StatusCode) {

@@ -5,7 +5,7 @@ use http::{Method, Request};
 use serde_json::{Value, json};
 use simulator::Behaviour;
 
-use crate::harness::{Reply, World, call, calls, right};
+use crate::harness::{Reply, World, call, calls, right, soon};
 
 async fn world() -> World {
     World::build()
@@ -85,6 +85,24 @@ async fn a_body_without_announced_length_is_limited_too() {
     assert_eq!(world.asked("a"), 0);
 }
 
+/// Kills: a connection that is closed, and so reset, while the client still sends what is refused already: it would
+/// get the reset instead of its answer.
+#[tokio::test]
+async fn who_still_sends_what_is_refused_gets_to_read_why() {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let world = world().await;
+    for (path, status) in [("/main", "413"), ("/nowhere", "404")] {
+        let mut stream = tokio::net::TcpStream::connect(world.proxy.address).await.expect("connects");
+        let length = 20 << 20;
+        let head = format!("POST {path} HTTP/1.1\r\nhost: h\r\ncontent-length: {length}\r\n\r\n");
+        stream.write_all(head.as_bytes()).await.expect("sent");
+        soon(stream.write_all(&vec![b' '; length])).await.expect("all of it is sent");
+        let mut answer = vec![0; 12];
+        soon(stream.read_exact(&mut answer)).await.expect("an answer");
+        assert_eq!(String::from_utf8_lossy(&answer), format!("HTTP/1.1 {status}"));
+    }
+}
+
 #[tokio::test]
 async fn a_bad_item_fails_alone() {
     let world = world().await;
@@ -108,9 +126,21 @@ async fn paths_and_methods_are_judged() {
     check(Method::PUT, "/main", 405).await;
     check(Method::DELETE, "/health", 405).await;
     check(Method::GET, "/health", 200).await;
+    check(Method::POST, "/health", 405).await;
+    check(Method::POST, "/ready", 405).await;
     let unknown = world.client.post_to("/nowhere", call(4).to_string()).await;
     assert_eq!((unknown.status, &unknown.json()["error"]["code"]), (404, &json!(-32601)));
     assert_eq!(unknown.header("access-control-allow-origin"), Some("*"));
+    assert_eq!(unknown.json()["id"], 4, "its id is not echoed");
+    for (path, status) in [("/main", 400), ("/nowhere", 404), ("/a/b/c", 404)] {
+        let reply = world.client.get(path).await;
+        let id = reply.header("x-request-id").expect("X-Request-Id");
+        assert_eq!(
+            (reply.status, &reply.json()["error"]["data"]["request_id"]),
+            (status, &json!(id)),
+            "{path}"
+        );
+    }
     assert_eq!(world.client.post_to("/main/", call(4).to_string()).await.json(), right(4));
     assert_eq!(world.client.post_to("/main?x=y", call(4).to_string()).await.json(), right(4));
 }

@@ -90,7 +90,7 @@ async fn every_answer_has_an_id_and_cors() {
     assert_eq!(world.asked("a"), 50);
 }
 
-/// Kills: routing told to everybody, or to nobody.
+/// Kills: routing told to everybody, to nobody, or not of batches.
 #[tokio::test]
 async fn routing_is_told_only_on_demand() {
     let quiet = World::build().primary("a", Behaviour::Healthy).start().await;
@@ -105,6 +105,12 @@ async fn routing_is_told_only_on_demand() {
     assert_eq!(
         (reply.header("x-headgate-endpoint"), reply.header("x-headgate-attempts")),
         (Some("b"), Some("2"))
+    );
+    let reads = ask(&open, &[], json!([call(1), call(2)]).to_string()).await;
+    assert_eq!(
+        (reads.header("x-headgate-endpoint"), reads.header("x-headgate-attempts")),
+        (Some("b"), Some("2")),
+        "a batch's, asked as one"
     );
 }
 

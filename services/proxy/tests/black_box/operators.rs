@@ -52,6 +52,25 @@ async fn status_tells_what_did_not_go_straight_and_how_much_there_is() {
     );
 }
 
+/// Kills: a series that begins with the first thing it counts, whose first `increase` nobody sees, and a gauge that is
+/// missing where nothing is open, or nothing is shared.
+#[tokio::test]
+async fn what_happens_rarely_is_there_from_the_start() {
+    let world = World::build().primary("a", Behaviour::Healthy).start().await;
+    let metrics = world.operator("/metrics").await;
+    for series in [
+        r#"headgate_websocket_connections{chain="main"} 0"#,
+        r#"headgate_saturated_total{chain="main"} 0"#,
+        r#"headgate_capacity_skipped_total{chain="main",endpoint="a"} 0"#,
+        r#"headgate_capacity_decreases_total{chain="main",endpoint="a"} 0"#,
+        r#"headgate_recoveries_total{chain="main",endpoint="a"} 0"#,
+        "headgate_store_degraded 0",
+        "headgate_flags_refresh_panics_total 0",
+    ] {
+        assert!(metrics.text().lines().any(|line| line == series), "{series}");
+    }
+}
+
 /// Kills: a container that is called healthy while nothing listens, or unhealthy while it serves.
 #[tokio::test]
 async fn healthcheck_is_readiness_as_an_exit_code() {

@@ -21,6 +21,10 @@ async fn an_undecided_400_gets_a_second_opinion() {
     let other = two(bad("first"), Behaviour::Healthy).start().await;
     assert_eq!(other.client.post(call(1).to_string()).await.json(), right(1));
 
+    let page = "<html><head><title>400 Bad Request</title></head><body>nginx</body></html>";
+    let other = two(bad(page), Behaviour::Healthy).start().await;
+    assert_eq!(other.client.post(call(1).to_string()).await.json(), right(1), "the status's name decided");
+
     let both = two(bad("first"), bad("second")).fallback("c", Behaviour::Healthy).start().await;
     let reply = both.client.post(call(1).to_string()).await;
     let asked = both.asked_together();

@@ -19,7 +19,8 @@ fn forbidden() -> (u16, i64, String) {
     (403, -32001, "forbidden".to_owned())
 }
 
-/// Kills: a way to carry the key that does not work, a wrong key served as anonymous, a refusal that reaches a provider.
+/// Kills: a way to carry the key that does not work, a wrong key served as anonymous, a refusal that reaches a provider,
+/// or that forgets the calls' ids.
 #[tokio::test]
 async fn a_key_opens_the_door_in_each_of_three_ways() {
     let file = ClientsFile::new(&json!({"clients": [client("acme", "secret-1", json!({}))]}));
@@ -45,9 +46,13 @@ async fn a_key_opens_the_door_in_each_of_three_ways() {
     ] {
         let reply = post(&world.client, path, headers, &call(1)).await;
         assert_eq!(reply.refusal(), unauthorized(), "{path} {headers:?}");
-        assert_eq!((&reply.json()["id"], reply.header("www-authenticate")), (&Value::Null, Some("Bearer")));
+        assert_eq!((&reply.json()["id"], reply.header("www-authenticate")), (&json!(1), Some("Bearer")));
         assert_eq!(reply.header("access-control-allow-origin"), Some("*"));
     }
+    let both = post(&world.client, "/main", &[], &json!([call(7), call(8)])).await;
+    let ids: Vec<Value> =
+        both.json().as_array().expect("one for each").iter().map(|e| e["id"].clone()).collect();
+    assert_eq!((both.status, ids), (401, vec![json!(7), json!(8)]));
     assert_eq!(world.asked("a"), asked, "a provider was asked for somebody unknown");
 }
 

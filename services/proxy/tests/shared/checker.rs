@@ -173,7 +173,7 @@ async fn strict_readiness_asks_the_checker() {
     let refused = Client::new(lost.address).get("/ready").await;
     assert_eq!(
         (refused.status, refused.json()["reason"].clone()),
-        (503, json!("initial_health_check_in_progress"))
+        (503, json!("health_checker_service_not_ready"))
     );
 }
 
