@@ -1,13 +1,13 @@
 //! The shared store that the settings name, for both services.
 
-use config::{Settings, StoreBackend};
-use store::{BadSetting, Target, Valkey};
+use config::{Finding, Settings, StoreBackend};
+use store::{Target, Valkey};
 
 /// The shared store, if the settings name one. It connects later: a store that is away keeps nobody from serving.
 ///
 /// # Errors
 /// A setting that cannot be used.
-pub fn shared_store(settings: &Settings) -> Result<Option<Valkey>, BadSetting> {
+pub fn shared_store(settings: &Settings) -> Result<Option<Valkey>, Finding> {
     if settings.store_backend == StoreBackend::Memory {
         return Ok(None);
     }
@@ -25,5 +25,8 @@ pub fn shared_store(settings: &Settings) -> Result<Option<Valkey>, BadSetting> {
         replicas_assumed: settings.replicas_assumed,
         poll: settings.health_cache_ttl,
     };
-    Valkey::new(&target, crate::clock::unix_ms).map(Some)
+    match Valkey::new(&target, crate::clock::unix_ms) {
+        Ok(valkey) => Ok(Some(valkey)),
+        Err(bad) => Err(Finding::error(bad.setting, bad.why)),
+    }
 }

@@ -3,14 +3,14 @@
 use crate::checker::{self, Checker};
 use crate::cli::{BAD_CONFIGURATION, print_findings};
 use anyhow::Context;
-use config::{Config, Env, Finding, LogFormat, Options, Settings, StoreBackend};
+use config::{Config, Env, Finding, LogFormat, Options, Settings};
 use detect::Rules;
 use fleet::Fleet;
 use fleet::gates::Gates;
 use fleet::tables::{self, Tables};
 use std::process::ExitCode;
 use std::sync::Arc;
-use store::Memory;
+use store::{Memory, Valkey};
 use telemetry::{logs, registry::Registry};
 
 /// Checks until told to stop.
@@ -27,11 +27,11 @@ pub(crate) fn serve(options: Options, env: Env, strict: bool) -> ExitCode {
         );
         return ExitCode::SUCCESS;
     }
-    let rules = match sound(&config.settings) {
-        Ok(rules) => rules,
+    let (rules, valkey) = match sound(&config.settings) {
+        Ok(sound) => sound,
         Err(finding) => return refuse(&[finding]),
     };
-    match run(config, rules, env) {
+    match run(config, rules, valkey, env) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             tracing::error!(error = format!("{error:#}"), "cannot go on");
@@ -41,13 +41,13 @@ pub(crate) fn serve(options: Options, env: Env, strict: bool) -> ExitCode {
 }
 
 /// What a checker needs beyond a good configuration: somebody to tell, and rules that can be read.
-pub(crate) fn sound(settings: &Settings) -> Result<Rules, Finding> {
-    if settings.store_backend == StoreBackend::Memory {
+pub(crate) fn sound(settings: &Settings) -> Result<(Rules, Valkey), Finding> {
+    let Some(valkey) = fleet::shared_store(settings)? else {
         let why = "a checker that shares nothing tells nobody: name the proxies' Valkey (VALKEY_URL or VALKEY_HOST), or \
                    run the proxy alone, which checks by itself";
         return Err(Finding::error("STORE_BACKEND", why));
-    }
-    tables::rules(settings)
+    };
+    Ok((tables::rules(settings)?, valkey))
 }
 
 fn refuse(findings: &[Finding]) -> ExitCode {
@@ -55,9 +55,8 @@ fn refuse(findings: &[Finding]) -> ExitCode {
     ExitCode::from(BAD_CONFIGURATION)
 }
 
-fn run(config: Config, rules: Rules, env: Env) -> anyhow::Result<()> {
+fn run(config: Config, rules: Rules, valkey: Valkey, env: Env) -> anyhow::Result<()> {
     let Config { settings, fleet, method_costs, .. } = config;
-    let valkey = fleet::shared_store(&settings)?.context("STORE_BACKEND")?;
     let (memory, gates) = (Memory::shared(valkey.sharing()), Gates::new(&settings));
     let tables = Arc::new(Tables::new(rules, method_costs));
     let now = fleet::clock::unix_ms();

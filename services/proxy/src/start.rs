@@ -8,7 +8,7 @@ use crate::fleet::{self, Fleet};
 use crate::gates::Gates;
 use crate::tables::{self, Tables};
 use anyhow::Context;
-use config::{Config, DegradedMode, Env, LogFormat, Options, Settings};
+use config::{Config, DegradedMode, Env, Finding, LogFormat, Options, Settings};
 use detect::Rules;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -26,16 +26,14 @@ pub(crate) fn serve(options: Options, env: Env, strict: bool, bound: Option<fn(&
     };
     logs::init(config.settings.log_level.as_str(), config.settings.log_format == LogFormat::Json);
     config.warnings.iter().for_each(|finding| tracing::warn!(%finding, "configuration"));
-    let found = tables::rules(&config.settings)
-        .and_then(|rules| Provider::new(&config.settings, &env).map(|flags| (rules, flags)));
-    let (rules, flags) = match found {
-        Ok(found) => found,
+    let sound = match sound(&config.settings, &env) {
+        Ok(sound) => sound,
         Err(finding) => {
             print_findings(&[finding]);
             return ExitCode::from(BAD_CONFIGURATION);
         }
     };
-    match run(config, rules, flags, env, bound) {
+    match run(config, sound, env, bound) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             tracing::error!(error = format!("{error:#}"), "cannot go on");
@@ -44,17 +42,27 @@ pub(crate) fn serve(options: Options, env: Env, strict: bool, bound: Option<fn(&
     }
 }
 
-fn run(
-    config: Config,
+/// What settings name beyond the configuration itself, as far as that can be seen without the network.
+pub(crate) struct Sound {
     rules: Rules,
     flags: Provider,
-    env: Env,
-    bound: Option<fn(&Bound)>,
-) -> anyhow::Result<()> {
+    valkey: Option<Valkey>,
+}
+
+/// Makes it, or finds what cannot be used.
+pub(crate) fn sound(settings: &Settings, env: &Env) -> Result<Sound, Finding> {
+    Ok(Sound {
+        rules: tables::rules(settings)?,
+        flags: Provider::new(settings, env)?,
+        valkey: fleet::shared_store(settings)?,
+    })
+}
+
+fn run(config: Config, sound: Sound, env: Env, bound: Option<fn(&Bound)>) -> anyhow::Result<()> {
+    let Sound { rules, flags, valkey } = sound;
     let Config { settings, fleet, method_costs, clients, .. } = config;
     // Each connection is a descriptor; what the system allows is ours to use.
     let descriptors = rlimit::increase_nofile_limit(u64::MAX).unwrap_or(0);
-    let valkey = fleet::shared_store(&settings)?;
     let memory = valkey.as_ref().map_or_else(Memory::default, |valkey| Memory::shared(valkey.sharing()));
     let limits = Arc::new(limits(&settings, valkey.as_ref()));
     let (before, gates) = (Fleet::default(), Gates::new(&settings));

@@ -42,8 +42,10 @@ pub struct Target {
 #[derive(Debug, thiserror::Error)]
 #[error("{setting}: {why}")]
 pub struct BadSetting {
-    setting: &'static str,
-    why: String,
+    /// The setting's variable.
+    pub setting: &'static str,
+    /// What is wrong with it.
+    pub why: String,
 }
 
 impl Target {

@@ -9,8 +9,7 @@ pub(super) fn check(options: Options, env: &Env) -> ExitCode {
         Ok(config) => config,
         Err(findings) => return refuse(&findings),
     };
-    let rules = crate::tables::rules(&config.settings);
-    if let Err(finding) = rules.and_then(|_| crate::flags::Provider::new(&config.settings, env)) {
+    if let Err(finding) = crate::start::sound(&config.settings, env) {
         return refuse(&[finding]);
     }
     print_findings(&config.warnings);

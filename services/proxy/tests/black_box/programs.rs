@@ -95,6 +95,12 @@ async fn check_tells_all_findings() {
     check(json!({"main": {"a": good}}), 0, &[]).await;
     check(json!({"main": {"a": good, "b": bad}}), 64, &["main.b.role", "primary", "main.b.capacity"]).await;
     check(json!({}), 64, &[]).await;
+    fs::write(dir.join("endpoints.json"), json!({"main": {"a": good}}).to_string()).expect("a file");
+    let nowhere = [("CONFIG_FILE", "endpoints.json"), ("VALKEY_URL", "redis://127.0.0.1/main")];
+    for args in [&["--check"][..], &[]] {
+        let ran = run(&dir, args, &nowhere).await;
+        assert!(ran.code == Some(64) && ran.stderr.contains("VALKEY_URL"), "{args:?}: {}", ran.stderr);
+    }
     let missing = run(&dir, &["--check"], &[("CONFIG_FILE", "nowhere.json")]).await;
     assert_eq!(missing.code, Some(64), "{missing:?}");
     fs::remove_dir_all(&dir).expect("removes");
