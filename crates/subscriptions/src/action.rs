@@ -87,7 +87,7 @@ impl Payload {
     pub fn write(&self, id: SubscriptionId, out: &mut impl BufMut) {
         out.put_slice(&self.before);
         out.put_u8(b'"');
-        out.put_slice(id.to_string().as_bytes());
+        out.put_slice(&id.digits());
         out.put_u8(b'"');
         out.put_slice(&self.after);
     }

@@ -1,6 +1,6 @@
 //! How clients, endpoints, sockets, calls and subscriptions are told apart. No meaning beyond identity.
 
-use std::fmt;
+use std::fmt::{self, Write};
 
 /// A client's socket, numbered by the caller; never used twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -46,15 +46,36 @@ impl SubscriptionId {
     }
 }
 
+impl SubscriptionId {
+    /// As it is written, without quotes. Once for each client that is told something: formatting would cost as much as
+    /// the rest of the message.
+    pub(crate) fn digits(self) -> [u8; Self::LENGTH] {
+        const DIGITS: &[u8; 16] = b"0123456789abcdef";
+        let mut text = *b"0x00000000000000000000000000000000";
+        let nibbles = self.0.to_be_bytes().into_iter().flat_map(|byte| [byte >> 4, byte & 0xf]);
+        for (digit, nibble) in text.iter_mut().skip(2).zip(nibbles) {
+            *digit = DIGITS[usize::from(nibble)];
+        }
+        text
+    }
+}
+
 impl fmt::Display for SubscriptionId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "0x{:032x}", self.0)
+        self.digits().iter().try_for_each(|digit| f.write_char(char::from(*digit)))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    // Kills: digits in another order or of another alphabet.
+    #[test]
+    fn an_id_is_written_in_hexadecimal() {
+        let id = SubscriptionId(0x0123_4567_89ab_cdef_0000_0000_0000_00f0);
+        assert_eq!(id.to_string(), "0x0123456789abcdef00000000000000f0");
+    }
 
     // Kills: an id whose leading zeros are dropped, and one that is read in more than one spelling.
     #[test]

@@ -81,6 +81,28 @@ async fn who_refuses_is_passed_over() {
     assert_eq!((world["a"].subscriptions(), world["b"].subscriptions()), (0, 1));
 }
 
+/// Kills: a handshake that may take as long as the provider likes.
+#[tokio::test]
+async fn a_handshake_without_an_end_is_given_up() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let endless = format!("ws://{}", listener.local_addr().expect("an address"));
+    let world = World::build_unwatched().node("a", |script| script, json!({"ws_url": endless}));
+    let world = with_sockets(world, &["b"]).env("PROXY_TIMEOUT_PER_TRY", "300ms").start().await;
+    let mut held = Vec::new();
+    let hold = async {
+        loop {
+            held.push(listener.accept().await.expect("a connection"));
+        }
+    };
+    let (mut socket, id) = tokio::select! {
+        () = hold => unreachable!("it holds for ever"),
+        follower = follower(&world) => follower,
+    };
+    assert!(!held.is_empty(), "it was tried first");
+    let head = world.chain.advance();
+    assert_eq!(number(&told(&mut socket, &id).await), head);
+}
+
 /// Kills: blocks that came while nobody listened, and logs of them.
 #[tokio::test]
 async fn what_came_in_between_is_filled_in() {
