@@ -192,6 +192,13 @@ impl Lease {
         self.state().in_flight = None;
     }
 
+    /// True while answers take longer than half a window, so that much of what is granted comes too late to be spent.
+    #[must_use]
+    pub fn is_late(&self, now: LocalMs) -> bool {
+        let (state, period) = (self.state(), self.plan.period_ms());
+        state.way_ms.saturating_mul(2) > period && !state.demand.is_idle(period, now)
+    }
+
     /// The connection to the store was closed at `now`.
     pub fn cut_off(&self, now: LocalMs) {
         let mut state = self.state();

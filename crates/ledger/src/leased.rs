@@ -98,6 +98,12 @@ impl Leased {
         }
     }
 
+    /// Whether answers of the store come too late: see [`Lease::is_late`].
+    #[must_use]
+    pub fn is_late(&self, now: u64) -> bool {
+        self.lease.is_late(LocalMs(now))
+    }
+
     /// The store said how many proxies there are.
     pub fn told(&self, proxies: u32) {
         self.lease.told(proxies);

@@ -107,6 +107,24 @@ fn dry_is_known_until_the_window_turns_without_polling() {
     assert!(lease.ask(1, LocalMs(5610)).is_some());
 }
 
+/// Kills: a store that is never too slow, one that is so for ever, also when nobody asks any more.
+#[test]
+fn a_store_is_late_while_answers_take_more_than_half_a_window() {
+    let lease = lease();
+    let answered = |at: u64, took: u64| {
+        lease.take(1000, LocalMs(at));
+        let ask = lease.ask(1, LocalMs(at)).expect("there is demand");
+        lease.granted(&Grant { id: ask.id, ..grant(0, 0, 1) }, LocalMs(at), LocalMs(at + took));
+    };
+    answered(5000, 500);
+    assert!(!lease.is_late(LocalMs(5500)), "half of one second");
+    answered(6000, 600);
+    assert!(lease.is_late(LocalMs(6600)));
+    assert!(!lease.is_late(LocalMs(17_000)), "nobody asks any more");
+    (0..4).for_each(|n| answered(18_000 + n * 1000, 1));
+    assert!(!lease.is_late(LocalMs(21_100)), "it is quick again");
+}
+
 #[test]
 fn who_had_no_demand_leases_nothing() {
     let lease = lease();

@@ -49,7 +49,7 @@ pub fn describe() {
     describe_gauge!(CHECKING, "1 while this process is the one that checks health");
     describe_counter!(STORE_TRIPS, "Round trips to the shared store, by what they were for");
     describe_counter!(STORE_ERRORS, "Commands to the shared store that failed, by what they were for");
-    describe_gauge!(STORE_DEGRADED, "1 while the shared store does not answer");
+    describe_gauge!(STORE_DEGRADED, "1 while the shared store does not answer, or too late");
     describe_gauge!(BUILD, "Always 1; the version is a label");
 }
 
@@ -65,7 +65,7 @@ pub(crate) fn checking(yes: bool) {
 
 /// What the shared store was used for, if there is one.
 pub fn of_store(valkey: Option<&Valkey>) {
-    gauge!(STORE_DEGRADED).set(truth(valkey.is_some_and(|valkey| !valkey.is_up())));
+    gauge!(STORE_DEGRADED).set(truth(valkey.is_some_and(|valkey| !valkey.keeps_up())));
     let Some(valkey) = valkey else { return };
     for op in Op::ALL {
         let (trips, errors) = valkey.counts(op);

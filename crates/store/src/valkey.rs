@@ -76,6 +76,8 @@ pub struct Valkey {
     filled: Arc<Notify>,
     /// The process ends: what is returned must not be asked for again.
     leaving: AtomicBool,
+    /// Its answers come too late for windows that are in use.
+    late: AtomicBool,
 }
 
 /// Something that can be parked.
@@ -118,6 +120,7 @@ impl Valkey {
             passes: watch::Sender::new(0),
             filled,
             leaving: AtomicBool::new(false),
+            late: AtomicBool::new(false),
         })
     }
 
@@ -137,6 +140,12 @@ impl Valkey {
     #[must_use]
     pub fn is_up(&self) -> bool {
         self.ground.link.is_up()
+    }
+
+    /// Whether it answers, and soon enough for the ceilings in use.
+    #[must_use]
+    pub fn keeps_up(&self) -> bool {
+        self.is_up() && !self.late.load(Relaxed)
     }
 
     /// Round trips and errors so far.
@@ -254,12 +263,16 @@ impl Valkey {
                 Ok(()) = turns.changed() => {}
             }
             let stepped = steps.stepped();
-            let mut asked = false;
+            let (mut asked, mut late) = (false, false);
             for account in memory.accounts() {
                 if stepped {
                     account.gate.leases().iter().for_each(ledger::Leased::void);
                 }
                 asked |= self.refill_account(&account);
+                late |= account.gate.leases().iter().any(|lease| lease.is_late((self.clock)()));
+            }
+            if self.late.swap(late, Relaxed) != late && late {
+                tracing::warn!("valkey answers too late: tokens of ceilings with short windows stay unused");
             }
             if asked {
                 self.ground.link.counts().tripped(Op::Lease);

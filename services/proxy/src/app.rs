@@ -134,9 +134,9 @@ impl App {
         self.health.notify_one();
     }
 
-    /// Whether the shared store answers; also if there is none to answer.
+    /// Whether the shared store answers in time; also if there is none to answer.
     pub(crate) fn store_is_reachable(&self) -> bool {
-        self.valkey.as_ref().is_none_or(Valkey::is_up) && !self.limits.is_degraded()
+        self.valkey.as_ref().is_none_or(Valkey::keeps_up) && !self.limits.is_degraded()
     }
 
     /// Whether a checker is at work: as it says itself, where it is asked, or as its findings show.

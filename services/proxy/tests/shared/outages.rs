@@ -1,7 +1,14 @@
 //! Valkey away in every way there is: no request is lost.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
 use serde_json::json;
 use simulator::Behaviour;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::net::{TcpListener, TcpStream};
 
 use crate::harness::{World, call, right};
 use crate::server::{Server, free_port};
@@ -75,4 +82,59 @@ async fn a_wrong_password() {
     env.push(("VALKEY_PASS".to_owned(), "right".to_owned()));
     let twin = Twin::of(&world, env).await;
     until(async || !degraded(&twin.proxy).await).await;
+}
+
+/// A way to the server on which everything that the server says takes as many milliseconds longer as are set.
+async fn slow_way(server: &Server) -> (u16, Arc<AtomicU64>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let (own, to, delay) =
+        (listener.local_addr().expect("bound").port(), server.port, Arc::<AtomicU64>::default());
+    let set = Arc::clone(&delay);
+    tokio::spawn(async move {
+        while let Ok((client, _)) = listener.accept().await {
+            let server = TcpStream::connect(("127.0.0.1", to)).await.expect("connects");
+            let ((asks, told), (answers, asked)) = (client.into_split(), server.into_split());
+            tokio::spawn(pass(asks, asked, Arc::default()));
+            tokio::spawn(pass(answers, told, Arc::clone(&set)));
+        }
+    });
+    (own, delay)
+}
+
+async fn pass(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, delay: Arc<AtomicU64>) {
+    let mut held = vec![0; 64 * 1024];
+    while let Ok(read @ 1..) = from.read(&mut held).await {
+        tokio::time::sleep(Duration::from_millis(delay.load(Relaxed))).await;
+        if to.write_all(&held[..read]).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Kills: a store that is taken for well although its tokens come too late, and requests that wait for it.
+#[tokio::test]
+async fn slower_than_half_a_window() {
+    let server = Server::start(&[]);
+    let (port, delay) = slow_way(&server).await;
+    let capacity = json!({"capacity": {"max_requests": 40, "window_seconds": 1}});
+    let world = sharing(&server)
+        .endpoint("a", Behaviour::Healthy, capacity)
+        .primary("free", Behaviour::Healthy)
+        .env("VALKEY_PORT", &port.to_string())
+        .start()
+        .await;
+    until(async || !degraded(&world.proxy).await).await;
+    delay.store(650, Relaxed);
+    until(async || {
+        world.client.volley(0..40).await;
+        degraded(&world.proxy).await
+    })
+    .await;
+    assert_eq!(world.client.get("/ready").await.json()["degraded"], json!(["store"]));
+    delay.store(0, Relaxed);
+    until(async || {
+        world.client.volley(0..40).await;
+        !degraded(&world.proxy).await
+    })
+    .await;
 }
