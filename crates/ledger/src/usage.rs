@@ -1,7 +1,8 @@
-//! What an account was used for in the last 24 hours, in hourly slots that really age, the oldest by the minute. Selection
+//! What an account was used for in the last 24 hours, in hourly slots that really age, the oldest by the second. Selection
 //! weighs by it. Of what is counted it knows how much is this process's own: that is what it tells others.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::Slots;
@@ -13,8 +14,18 @@ const HOURS: u64 = 24;
 #[derive(Debug)]
 pub struct Usage24h {
     slots: Slots,
+    older: Older,
     /// What of each hour, by its number, was not dispatched here.
     foreign: Mutex<BTreeMap<u64, Foreign>>,
+}
+
+/// What the hours before the running one come to, added up at most once a second: each request asks for the use of
+/// several accounts.
+#[derive(Debug, Default)]
+struct Older {
+    /// The second that it was added up in, and one more; 0 when it has to be anew.
+    second: AtomicU64,
+    sum: AtomicU64,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -27,7 +38,7 @@ struct Foreign {
 
 impl Default for Usage24h {
     fn default() -> Self {
-        Self { slots: Slots::new(HOUR_MS, HOURS), foreign: Mutex::default() }
+        Self { slots: Slots::new(HOUR_MS, HOURS), older: Older::default(), foreign: Mutex::default() }
     }
 }
 
@@ -40,7 +51,8 @@ impl Usage24h {
     /// Requests of the last 24 hours.
     #[must_use]
     pub fn total(&self, now: u64) -> u64 {
-        self.slots.within(now)
+        let running = self.slots.counted(now / HOUR_MS);
+        running + self.older.sum(now, || self.slots.within(now).saturating_sub(running))
     }
 
     /// Counts `n` that nobody dispatched.
@@ -80,6 +92,7 @@ impl Usage24h {
             }
             known.others = theirs;
         }
+        self.older.forget();
     }
 
     /// Counts all that `before` has counted, whoever dispatched it.
@@ -90,10 +103,27 @@ impl Usage24h {
             let n = u32::try_from(before.slots.counted(hour)).unwrap_or(u32::MAX);
             self.slots.add(n, hour.saturating_mul(HOUR_MS));
         }
+        self.older.forget();
     }
 
     fn foreign(&self) -> MutexGuard<'_, BTreeMap<u64, Foreign>> {
         self.foreign.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Older {
+    fn sum(&self, now: u64, add_up: impl Fn() -> u64) -> u64 {
+        let second = now / 1000 + 1;
+        if self.second.load(Relaxed) != second {
+            self.sum.store(add_up(), Relaxed);
+            self.second.store(second, Relaxed);
+        }
+        self.sum.load(Relaxed)
+    }
+
+    /// An hour that is over changed.
+    fn forget(&self) {
+        self.second.store(0, Relaxed);
     }
 }
 
