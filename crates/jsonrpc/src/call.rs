@@ -26,7 +26,7 @@ impl Span {
     }
 
     /// Where `part`, a slice of `body`, stands in it.
-    pub(crate) fn locate(body: &[u8], part: &[u8]) -> Span {
+    pub(crate) fn locate(body: &str, part: &str) -> Span {
         let start = part.as_ptr().addr() - body.as_ptr().addr();
         Span { start, end: start + part.len() }
     }
@@ -105,24 +105,23 @@ impl Call {
     }
 
     /// Reads one call out of `item`, a slice of `body`.
-    pub(crate) fn read(body: &[u8], item: &[u8]) -> Result<Call, Unreadable> {
-        let raw: RawCall<'_> =
-            serde_json::from_slice(item).map_err(|e| Unreadable::explain(body, item, &e))?;
+    pub(crate) fn read(body: &str, item: &str) -> Result<Call, Unreadable> {
+        let raw: RawCall<'_> = serde_json::from_str(item).map_err(|e| Unreadable::explain(body, item, &e))?;
         let id = match raw.id {
             Member::Absent => None,
-            Member::Present(id) if is_id(id.get()) => Some(Span::locate(body, id.get().as_bytes())),
+            Member::Present(id) if is_id(id.get()) => Some(Span::locate(body, id.get())),
             Member::Present(_) => return Err(Unreadable::new(None, "id must be a string, a number or null")),
         };
         let Some(method) = raw.method else {
             return Err(Unreadable::new(id, "method is missing"));
         };
         let method = match method {
-            Cow::Borrowed(name) => Method::InPlace(Span::locate(body, name.as_bytes())),
+            Cow::Borrowed(name) => Method::InPlace(Span::locate(body, name)),
             Cow::Owned(name) => Method::Unescaped(name.into()),
         };
         let params = match raw.params {
             Member::Absent => None,
-            Member::Present(params) => Some(Span::locate(body, params.get().as_bytes())),
+            Member::Present(params) => Some(Span::locate(body, params.get())),
         };
         Ok(Call { id, method, params })
     }
@@ -141,15 +140,13 @@ impl Unreadable {
         Unreadable { id, why: why.into(), syntax: false }
     }
 
-    fn explain(body: &[u8], item: &[u8], error: &serde_json::Error) -> Unreadable {
-        let whole = serde_json::from_slice::<serde::de::IgnoredAny>(item);
+    fn explain(body: &str, item: &str, error: &serde_json::Error) -> Unreadable {
+        let whole = serde_json::from_str::<serde::de::IgnoredAny>(item);
         if let Err(syntax) = whole {
             return Unreadable { id: None, why: syntax.to_string(), syntax: true };
         }
-        let id = match serde_json::from_slice::<IdAlone<'_>>(item) {
-            Ok(IdAlone { id: Member::Present(id) }) if is_id(id.get()) => {
-                Some(Span::locate(body, id.get().as_bytes()))
-            }
+        let id = match serde_json::from_str::<IdAlone<'_>>(item) {
+            Ok(IdAlone { id: Member::Present(id) }) if is_id(id.get()) => Some(Span::locate(body, id.get())),
             _ => None,
         };
         Unreadable { id, why: error.to_string(), syntax: false }

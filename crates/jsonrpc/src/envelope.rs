@@ -73,21 +73,21 @@ pub fn parse(body: &[u8], most: usize) -> Result<Envelope, Malformed> {
     if too_deep(body) {
         return Err(Malformed::TooDeep);
     }
+    // RFC 8259, 8.1: JSON is UTF-8. Checked once, not member by member.
+    let text = std::str::from_utf8(body).map_err(|error| Malformed::NotJson(error.to_string()))?;
     match first {
-        b'[' => batch(body, most),
-        _ => Ok(Envelope::Single(Call::read(body, body)?)),
+        b'[' => batch(text, most),
+        _ => Ok(Envelope::Single(Call::read(text, text)?)),
     }
 }
 
-fn batch(body: &[u8], most: usize) -> Result<Envelope, Malformed> {
+fn batch(body: &str, most: usize) -> Result<Envelope, Malformed> {
     let items: Vec<&RawValue> =
-        serde_json::from_slice(body).map_err(|error| Malformed::NotJson(error.to_string()))?;
+        serde_json::from_str(body).map_err(|error| Malformed::NotJson(error.to_string()))?;
     match items.len() {
         0 => Err(Malformed::EmptyBatch),
         calls if calls > most => Err(Malformed::BatchTooLarge { calls, most }),
-        _ => Ok(Envelope::Batch(
-            items.iter().map(|item| Ok(Call::read(body, item.get().as_bytes())?)).collect(),
-        )),
+        _ => Ok(Envelope::Batch(items.iter().map(|item| Ok(Call::read(body, item.get())?)).collect())),
     }
 }
 
@@ -130,6 +130,14 @@ mod tests {
             (r#"[1,{"method":"m"}]"#, 0),
         ] {
             assert_eq!(code(body), expected, "{body}");
+        }
+    }
+
+    /// Kills: reading what is no UTF-8 where nobody looks at it, and passing it on.
+    #[test]
+    fn json_is_utf_8() {
+        for body in [&b"{\"method\":\"m\",\"extra\":\"\xff\"}"[..], b"[{\"method\":\"\xff\"}]", b"\xff"] {
+            assert!(matches!(parse(body, 3), Err(Malformed::NotJson(_))), "{body:?}");
         }
     }
 
