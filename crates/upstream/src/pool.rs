@@ -10,12 +10,12 @@ use http::Response;
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Incoming;
 use hyper::client::conn::{http1, http2};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-/// Idle connections are closed before the usual 60 s of load balancers and nodes.
+/// Idle connections are closed before the usual 60 s of load balancers and nodes, whenever the pools are tidied.
 const IDLE: Duration = Duration::from_secs(50);
 /// Idle connections kept per worker and endpoint.
 const MOST_IDLE: usize = 256;
@@ -29,6 +29,8 @@ pub struct Pools {
 struct Pool {
     idle: RefCell<Vec<(http1::SendRequest<Full<Bytes>>, Instant)>>,
     multiplexed: RefCell<Option<http2::SendRequest<Full<Bytes>>>>,
+    /// When it was last tidied: near enough to tell how long a connection idles.
+    tidied: Cell<Instant>,
 }
 
 /// Why no answer's head came.
@@ -61,7 +63,7 @@ impl Connection {
         let Some(sender) = self.sender.take() else { return };
         let mut idle = self.pool.idle.borrow_mut();
         if !sender.is_closed() && idle.len() < MOST_IDLE {
-            idle.push((sender, Instant::now()));
+            idle.push((sender, self.pool.tidied.get()));
         }
     }
 }
@@ -142,6 +144,7 @@ impl Pools {
         let mut pools = self.pools.borrow_mut();
         pools.retain(|endpoint, _| kept(*endpoint));
         for pool in pools.values() {
+            pool.tidied.set(now);
             let fresh = |since: Instant| now.saturating_duration_since(since) < IDLE;
             pool.idle.borrow_mut().retain(|(sender, since)| !sender.is_closed() && fresh(*since));
         }
@@ -149,11 +152,10 @@ impl Pools {
 
     fn pool(&self, endpoint: u32) -> Rc<Pool> {
         let mut pools = self.pools.borrow_mut();
-        Rc::clone(
-            pools.entry(endpoint).or_insert_with(|| {
-                Rc::new(Pool { idle: RefCell::default(), multiplexed: RefCell::default() })
-            }),
-        )
+        Rc::clone(pools.entry(endpoint).or_insert_with(|| {
+            let tidied = Cell::new(Instant::now());
+            Rc::new(Pool { idle: RefCell::default(), multiplexed: RefCell::default(), tidied })
+        }))
     }
 }
 
@@ -169,8 +171,8 @@ impl Pool {
     /// The connection that was used last, once it can take a request. `None`: a new one is needed.
     async fn idle_sender(&self) -> Option<http1::SendRequest<Full<Bytes>>> {
         loop {
-            let (mut sender, since) = self.idle.borrow_mut().pop()?;
-            if since.elapsed() < IDLE && sender.ready().await.is_ok() {
+            let (mut sender, _) = self.idle.borrow_mut().pop()?;
+            if sender.ready().await.is_ok() {
                 return Some(sender);
             }
         }

@@ -3,8 +3,8 @@
 use bytes::Bytes;
 use config::{Secret, SecretUrl};
 use http::header::{
-    ACCEPT_ENCODING, AUTHORIZATION, CONNECTION, CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue,
-    SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_VERSION, UPGRADE,
+    ACCEPT_ENCODING, AUTHORIZATION, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderMap, HeaderName,
+    HeaderValue, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_VERSION, UPGRADE,
 };
 use http::{Method, Request, Uri};
 use http_body_util::Full;
@@ -48,9 +48,12 @@ impl Target {
         };
         let absolute = whole(if tls { "https" } else { "http" })?;
         let socket = whole(if tls { "wss" } else { "ws" })?;
-        let mut fixed = HeaderMap::with_capacity(4 + headers.len());
+        let mut fixed = HeaderMap::with_capacity(6 + headers.len());
         fixed.insert(HOST, HeaderValue::from_str(&place).map_err(http::Error::from)?);
         fixed.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        // What a request says instead has its place already: a copied map has no room for more.
+        fixed.insert(ACCEPT_ENCODING, Codings::IDENTITY.header());
+        fixed.insert(CONTENT_LENGTH, HeaderValue::from(0));
         if let Some(basic) = url.basic_auth() {
             fixed.insert(AUTHORIZATION, secret_value(&AUTHORIZATION, &basic)?);
         }
@@ -71,8 +74,7 @@ impl Target {
         let mut request = Request::new(());
         *request.uri_mut() = self.socket.clone();
         let headers = request.headers_mut();
-        headers.clone_from(&self.headers);
-        headers.remove(CONTENT_TYPE);
+        *headers = self.without_body();
         headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
         headers.insert(UPGRADE, HeaderValue::from_static("websocket"));
         headers.insert(SEC_WEBSOCKET_VERSION, HeaderValue::from_static("13"));
@@ -86,13 +88,22 @@ impl Target {
     pub(crate) fn get(&self) -> Request<http_body_util::Empty<Bytes>> {
         let mut request = Request::new(http_body_util::Empty::new());
         *request.uri_mut() = self.origin_form.clone();
-        request.headers_mut().clone_from(&self.headers);
-        request.headers_mut().remove(CONTENT_TYPE);
+        *request.headers_mut() = self.without_body();
         request
+    }
+
+    /// The headers of what has no body.
+    fn without_body(&self) -> HeaderMap {
+        let mut headers = self.headers.clone();
+        for of_a_body in [CONTENT_TYPE, ACCEPT_ENCODING, CONTENT_LENGTH] {
+            headers.remove(of_a_body);
+        }
+        headers
     }
 
     /// A request with this body, offering `codings` for the answer.
     pub fn request(&self, body: Bytes, codings: Codings, http2: bool) -> Request<Full<Bytes>> {
+        let length = HeaderValue::from(body.len());
         let mut request = Request::new(Full::new(body));
         *request.method_mut() = Method::POST;
         *request.uri_mut() = if http2 { self.absolute.clone() } else { self.origin_form.clone() };
@@ -102,6 +113,7 @@ impl Target {
             headers.remove(HOST);
         }
         headers.insert(ACCEPT_ENCODING, codings.header());
+        headers.insert(CONTENT_LENGTH, length);
         request
     }
 }
