@@ -79,9 +79,15 @@ function levelOf(level) {
   if (level.trial > 0) words.push(`trying ${number(level.trial)} more`);
   words.push(level.refused === null ? "no refusal remembered" : `refused at ${number(level.refused)}`);
   words.push(`margin ${number(100 * level.margin)} %`, `debt ${number(level.debt)}`);
-  const wait = Math.max(0, Math.ceil((level.next_trial - Date.now()) / 1000));
-  if (!(level.trial > 0)) words.push(wait > 0 ? `next trial in ${number(wait)} s at most` : "next trial when full");
+  const wait = (level.next_trial - status.now) / 1000;
+  if (!(level.trial > 0)) words.push(wait > 0 ? `next trial in ${span(wait)} at most` : "next trial when full");
   return el("small", {}, words.join(", "));
+}
+
+function useOf(endpoint) {
+  const level = levelOf(endpoint.level);
+  const ceilings = ceilingsOf(endpoint.ceilings);
+  return level === null ? ceilings : [ceilings ?? [], level].flat();
 }
 
 function parkedOf(endpoint) {
@@ -107,7 +113,7 @@ const isTroubled = (endpoint) => endpoint.parked_until !== null || Object.values
 function endpointRow(chain, id, endpoint) {
   const account = endpoint.account === `${chain}/${id}` ? null : el("small", {}, `account ${endpoint.account}`);
   return [[id, el("small", {}, endpoint.role), account], healthOf(endpoint.healthy), parkedOf(endpoint),
-    [ceilingsOf(endpoint.ceilings), levelOf(endpoint.level)].flat(), number(endpoint.in_flight), number(endpoint.used_24h), blockOf(endpoint),
+    useOf(endpoint), number(endpoint.in_flight), number(endpoint.used_24h), blockOf(endpoint),
     verdictOf(endpoint.last_verdict)];
 }
 
