@@ -83,7 +83,7 @@ impl Pools {
             return Ok(());
         }
         match Box::pin(self.connector.establish(target)).await? {
-            Established::Http1(sender) => pool.idle.borrow_mut().push((sender, Instant::now())),
+            Established::Http1(sender) => pool.idle.borrow_mut().push((sender, pool.tidied.get())),
             Established::Http2(sender) => *pool.multiplexed.borrow_mut() = Some(sender),
         }
         Ok(())
@@ -162,10 +162,8 @@ impl Pools {
 impl Pool {
     fn is_connected(&self) -> bool {
         let multiplexed = self.multiplexed.borrow();
-        let usable =
-            |sender: &http1::SendRequest<_>, since: &Instant| !sender.is_closed() && since.elapsed() < IDLE;
         multiplexed.as_ref().is_some_and(|sender| !sender.is_closed())
-            || self.idle.borrow().iter().rev().any(|(sender, since)| usable(sender, since))
+            || self.idle.borrow().iter().rev().any(|(sender, _)| !sender.is_closed())
     }
 
     /// The connection that was used last, once it can take a request. `None`: a new one is needed.

@@ -23,7 +23,9 @@ pub(crate) struct Cors {
 impl Cors {
     /// A value that no header can carry is left out.
     pub(crate) fn new(settings: &Settings) -> Cors {
-        let value = |text: &str| HeaderValue::from_str(text).ok().filter(|value| !value.is_empty());
+        let value = |text: &str| {
+            HeaderValue::from_str(text).ok().filter(|value| !value.is_empty()).map(|_| kept(text))
+        };
         Cors {
             headers: value(&settings.cors_headers),
             methods: value(&settings.cors_methods),
@@ -47,4 +49,9 @@ impl Cors {
         set(ACCESS_CONTROL_ALLOW_ORIGIN, &self.origin);
         headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, self.exposed.clone());
     }
+}
+
+/// As long as the process lives: copies of a static value count nowhere, others count themselves where all workers do.
+fn kept(text: &str) -> HeaderValue {
+    HeaderValue::from_static(Box::leak(text.into()))
 }

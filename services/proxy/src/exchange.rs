@@ -6,6 +6,7 @@ mod hold;
 mod over_line;
 mod rest;
 
+use hold::Holding;
 pub(crate) use rest::Rest;
 use rest::UnderWay;
 
@@ -116,11 +117,14 @@ async fn exchange(request: &Request<'_>, endpoint: &Endpoint, ask: &Ask<'_>, und
         // Rare: boxed, so that the usual attempt's future stays small.
         return Box::pin(over_line::exchange(request, endpoint, ask, under_way)).await;
     };
-    let sent = worker.pools.send(endpoint.number, target, ask.body.clone(), ask.codings).await;
-    let (response, connection) = match sent {
-        Ok(answer) => answer,
-        Err(Failure::Connect(error)) => return Outcome::Unreachable(error.to_string()),
-        Err(error @ Failure::Sent(_)) => return Outcome::Broken(error.to_string()),
+    let (response, connection) = {
+        // Gone with this block: what lives across the next wait makes the future large.
+        let sent = worker.pools.send(endpoint.number, target, ask.body.clone(), ask.codings).await;
+        match sent {
+            Ok(answer) => answer,
+            Err(Failure::Connect(error)) => return Outcome::Unreachable(error.to_string()),
+            Err(error @ Failure::Sent(_)) => return Outcome::Broken(error.to_string()),
+        }
     };
     let (head, body) = response.into_parts();
     let seen = Head {
@@ -132,11 +136,17 @@ async fn exchange(request: &Request<'_>, endpoint: &Endpoint, ask: &Ask<'_>, und
         ..Head::new(Protocol::Http, &head.headers, crate::clock::unix_ms())
     };
     let rest = Rest::new(body, connection, under_way, worker.app.settings.proxy_timeout_per_try);
-    let mut outcome = hold::hold(worker, &request.chain.tables.rules, &seen, head.status, ask, rest).await;
-    if let Outcome::Answered(answer) = &mut outcome
-        && endpoint.account.gate.keeps_level()
-    {
+    let mut holding = match Holding::new(worker, &request.chain.tables.rules, &seen, ask, rest) {
+        Ok(holding) => holding,
+        Err(error) => return Outcome::Broken(error),
+    };
+    let complete = match holding.fill(ask).await {
+        Ok(complete) => complete,
+        Err(error) => return Outcome::Broken(error),
+    };
+    let mut answer = Box::new(holding.answer(ask, head.status, complete));
+    if endpoint.account.gate.keeps_level() {
         answer.exhausted = detect::exhausted(&seen);
     }
-    outcome
+    Outcome::Answered(answer)
 }

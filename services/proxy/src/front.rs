@@ -7,15 +7,15 @@ use crate::rpc;
 use crate::socket;
 use crate::why::RequestId;
 use crate::worker::{Phase, Worker};
-use futures_util::FutureExt;
 use http::header::{CONNECTION, HeaderValue};
 use http::{Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use std::convert::Infallible;
 use std::net::IpAddr;
-use std::panic::AssertUnwindSafe;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::rc::Rc;
+use std::task::{Context, Poll, ready};
 use tower::ServiceExt;
 
 /// One client connection's service.
@@ -33,28 +33,42 @@ impl Front {
 impl hyper::service::Service<Request<Incoming>> for Front {
     type Response = Response<Body>;
     type Error = Infallible;
-    type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>>>>;
+    type Future = Answering;
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
-        let (worker, peer) = (Rc::clone(&self.worker), self.peer);
-        if *request.method() == Method::POST && !pages::serves(request.uri().path()) {
-            return Box::pin(async move {
-                let id = worker.next_id();
-                let response = guarded(id, rpc::serve(&worker, id, peer, request)).await;
-                Ok(closing(&worker, response))
-            });
-        }
-        if socket::is_upgrade(request.method(), request.headers()) {
-            return Box::pin(async move {
-                let id = worker.next_id();
-                let response = guarded(id, socket::open(&worker, id, peer, request)).await;
-                Ok(closing(&worker, response))
-            });
-        }
-        Box::pin(async move {
-            let response = routed(&worker, request).await;
-            Ok(closing(&worker, response))
-        })
+        let (worker, id, peer) = (Rc::clone(&self.worker), self.worker.next_id(), self.peer);
+        let is_call = *request.method() == Method::POST && !pages::serves(request.uri().path());
+        // Boxed where it is made, and never moved again: a request's future is large.
+        let answer: Pin<Box<dyn Future<Output = Response<Body>>>> = if is_call {
+            Box::pin(rpc::serve(worker, id, peer, request))
+        } else if socket::is_upgrade(request.method(), request.headers()) {
+            Box::pin(async move { socket::open(&worker, id, peer, request).await })
+        } else {
+            Box::pin(routed(worker, id, request))
+        };
+        Answering { worker: Rc::clone(&self.worker), id, answer }
+    }
+}
+
+/// One request on its way to its answer. A bug in it does not end the other requests of its worker.
+pub(crate) struct Answering {
+    worker: Rc<Worker>,
+    id: RequestId,
+    answer: Pin<Box<dyn Future<Output = Response<Body>>>>,
+}
+
+impl Future for Answering {
+    type Output = Result<Response<Body>, Infallible>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let response = match catch_unwind(AssertUnwindSafe(|| self.answer.as_mut().poll(cx))) {
+            Ok(polled) => ready!(polled),
+            Err(_) => {
+                tracing::error!(id = %self.id, "a request panicked");
+                crate::reply::Problem::Internal.respond(None, self.id, crate::clock::unix_ms())
+            }
+        };
+        Poll::Ready(Ok(closing(&self.worker, response)))
     }
 }
 
@@ -67,19 +81,8 @@ fn closing(worker: &Worker, mut response: Response<Body>) -> Response<Body> {
     response
 }
 
-/// A bug in one request must not end the other requests of its worker.
-async fn guarded(id: RequestId, answer: impl Future<Output = Response<Body>>) -> Response<Body> {
-    match AssertUnwindSafe(answer).catch_unwind().await {
-        Ok(response) => response,
-        Err(_) => {
-            tracing::error!(%id, "a request panicked");
-            crate::reply::Problem::Internal.respond(None, id, crate::clock::unix_ms())
-        }
-    }
-}
-
-async fn routed(worker: &Rc<Worker>, mut request: Request<Incoming>) -> Response<Body> {
-    request.extensions_mut().insert(worker.next_id());
+async fn routed(worker: Rc<Worker>, id: RequestId, mut request: Request<Incoming>) -> Response<Body> {
+    request.extensions_mut().insert(id);
     match worker.router.clone().oneshot(request.map(axum::body::Body::new)).await {
         Ok(response) => response.map(Body::Page),
         Err(never) => match never {},

@@ -18,7 +18,7 @@ use config::Role;
 use ledger::{Cost, Sender, Ticket};
 use place::Place;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use store::{Account, Turn};
 
 /// Who is asked next.
@@ -81,7 +81,7 @@ pub(crate) struct Hunt<'a> {
     suspects: Vec<(u16, u64)>,
     failures: u32,
     limited: bool,
-    waited: std::time::Duration,
+    waited: Duration,
     /// How many attempts had been counted when health excluded everybody.
     resorted_at: Option<u32>,
     /// When tokens were first waited for.
@@ -118,7 +118,7 @@ impl<'a> Hunt<'a> {
             suspects: Vec::new(),
             failures: 0,
             limited: false,
-            waited: std::time::Duration::ZERO,
+            waited: Duration::ZERO,
             resorted_at: None,
             in_doubt_since: None,
             maybe_done: false,
@@ -204,7 +204,7 @@ impl<'a> Hunt<'a> {
             // A park says so itself.
             let level = matches!(skip, Skip::Dry { .. }).then(|| endpoint.account.gate.level());
             let level = level.flatten().map(Box::new);
-            self.request.tell(What::Skipped { endpoint: endpoint.id.clone(), skip, level });
+            self.request.tell(What::Skipped { endpoint: self.request.name(index), skip, level });
         });
         drop(rng);
         self.dry = dry;
@@ -259,7 +259,7 @@ impl<'a> Hunt<'a> {
             };
             return Err(self.end(problem));
         };
-        self.request.tell(What::LastResort { endpoint: self.request.chain.at(index).id.clone() });
+        self.request.tell(What::LastResort { endpoint: self.request.name(index) });
         Ok(Picked { index, ticket: None, overflow: None, cost, permits })
     }
 
@@ -310,7 +310,9 @@ impl<'a> Hunt<'a> {
             Some(outcome) => outcome,
             None => attempt(request, endpoint, ask, picked.permits, sent_at, limit).await,
         };
-        let ended = self.told(endpoint, &outcome, begun);
+        let over = Instant::now();
+        let took = over.saturating_duration_since(begun);
+        let ended = self.told(picked.index, &outcome, over, took);
         let note = Attempt {
             index: picked.index,
             method: self.method,
@@ -318,7 +320,7 @@ impl<'a> Hunt<'a> {
             cost: picked.cost,
             overflow,
             sent_at,
-            took: begun.elapsed(),
+            took,
             protocol: endpoint.call_protocol(),
         };
         if record(request, &note, &ended, &outcome) {
@@ -327,12 +329,12 @@ impl<'a> Hunt<'a> {
         self.decide(picked.index, &ended, outcome)
     }
 
-    fn told(&self, endpoint: &crate::fleet::Endpoint, outcome: &Outcome, begun: Instant) -> Ended {
-        let (endpoint, took) = (endpoint.id.clone(), begun.elapsed());
+    fn told(&self, index: u16, outcome: &Outcome, over: Instant, took: Duration) -> Ended {
+        let endpoint = self.request.name(index);
         let (ended, how) = match outcome {
             Outcome::Answered(answer) => {
                 let (status, judgement) = (answer.status.as_u16(), answer.judgement);
-                self.request.tell(What::Answered { endpoint, status, judgement, took });
+                self.request.tell_of(over, What::Answered { endpoint, status, judgement, took });
                 return Ended::Answered { status, judgement };
             }
             Outcome::Unreachable(how) => (Ended::Unreachable, how.clone()),
@@ -340,7 +342,7 @@ impl<'a> Hunt<'a> {
             Outcome::TimedOut => (Ended::TimedOut, "timed out".to_owned()),
         };
         tracing::debug!(chain = %self.request.chain.name, %endpoint, %how, "attempt failed");
-        self.request.tell(What::Failed { endpoint, how, took });
+        self.request.tell_of(over, What::Failed { endpoint, how, took });
         ended
     }
 }

@@ -31,7 +31,10 @@ pub(crate) struct Metrics {
 /// Counts of one chain.
 pub(crate) struct ChainCounts {
     name: Arc<str>,
-    codes: RefCell<HashMap<u16, Count>>,
+    /// The same for stories: this worker's own, so that no other one's copies are counted beside it.
+    pub(crate) told: Rc<str>,
+    /// A few: looked through faster than hashed.
+    codes: RefCell<Vec<(u16, Count)>>,
     pub(crate) took: Durations,
     retries: RefCell<HashMap<&'static str, Count>>,
     refused: RefCell<HashMap<&'static str, Count>>,
@@ -44,6 +47,7 @@ pub(crate) struct ChainCounts {
 impl ChainCounts {
     pub(crate) fn new(name: Arc<str>) -> ChainCounts {
         ChainCounts {
+            told: Rc::from(&*name),
             name,
             codes: RefCell::default(),
             took: Durations::default(),
@@ -58,7 +62,15 @@ impl ChainCounts {
     /// A request was answered with `code`.
     pub(crate) fn answered(&self, code: u16, took: std::time::Duration) {
         self.took.record(took);
-        self.codes.borrow_mut().entry(code).or_default().add(1);
+        let mut codes = self.codes.borrow_mut();
+        match codes.iter().find(|(known, _)| *known == code) {
+            Some((_, count)) => count.add(1),
+            None => {
+                let count = Count::default();
+                count.add(1);
+                codes.push((code, count));
+            }
+        }
     }
 
     pub(crate) fn socket_opened(&self) {
@@ -79,6 +91,8 @@ impl ChainCounts {
 pub(crate) struct EndpointCounts {
     chain: Arc<str>,
     endpoint: Arc<str>,
+    /// The endpoint's, for stories: this worker's own, so that no other one's copies are counted beside it.
+    pub(crate) name: Rc<str>,
     /// Over HTTP and over WebSockets.
     pub(crate) attempts: [[Count; Verdict::ALL.len()]; 2],
     pub(crate) took: Durations,
@@ -96,17 +110,13 @@ impl Metrics {
         slot(&self.endpoints, endpoint.number, || EndpointCounts {
             chain: Arc::clone(&chain.name),
             endpoint: Arc::clone(&endpoint.id),
+            name: Rc::from(&*endpoint.id),
             attempts: Default::default(),
             took: Durations::default(),
             skipped: Count::default(),
             decreases: Count::default(),
             hits: Default::default(),
         })
-    }
-
-    /// A request on a chain was answered with `code`.
-    pub(crate) fn answered(&self, chain: &Chain, code: u16, took: std::time::Duration) {
-        self.chain(chain).answered(code, took);
     }
 
     pub(crate) fn retry(&self, chain: &Chain, reason: &'static str) {

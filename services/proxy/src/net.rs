@@ -5,5 +5,5 @@ mod budget;
 mod listener;
 
 pub(crate) use body::{Body, BodyError, Relay};
-pub(crate) use budget::{Budget, Reservation};
+pub(crate) use budget::{Budget, Purse, Reservation};
 pub(crate) use listener::{Dealer, deal};

@@ -3,7 +3,7 @@
 
 use crate::app::App;
 use crate::reply::Problem;
-use crate::rpc::put_id;
+use crate::rpc::REQUEST_ID;
 use crate::why::RequestId;
 use crate::worker::Phase;
 use axum::Router;
@@ -168,7 +168,7 @@ fn refuse(pages: &Pages, problem: &Problem, id: RequestId) -> Response<Body> {
     problem.write(None, id, crate::clock::unix_ms(), &mut body);
     let mut response = written(problem.status(), body);
     pages.app.cors.insert(response.headers_mut());
-    put_id(id, response.headers_mut());
+    response.headers_mut().insert(REQUEST_ID, id.to_header());
     response
 }
 

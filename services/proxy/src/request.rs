@@ -6,6 +6,7 @@ use crate::upstream::Codings;
 use crate::why::{Record, What};
 use crate::worker::Worker;
 use std::cell::RefCell;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -29,7 +30,17 @@ pub(crate) struct Request<'a> {
 impl Request<'_> {
     /// Adds to the story that `why` tells.
     pub(crate) fn tell(&self, what: What) {
-        self.story.borrow_mut().push(self.started.elapsed(), what);
+        self.tell_of(Instant::now(), what);
+    }
+
+    /// The same of something that happened at `at`.
+    pub(crate) fn tell_of(&self, at: Instant, what: What) {
+        self.story.borrow_mut().push(at.saturating_duration_since(self.started), what);
+    }
+
+    /// What stories call an endpoint of its chain.
+    pub(crate) fn name(&self, index: u16) -> Rc<str> {
+        Rc::clone(&self.worker.metrics.endpoint(self.chain, self.chain.at(index)).name)
     }
 
     /// Something is sent for it: from now on it costs what it was charged.

@@ -10,6 +10,7 @@ pub(crate) use visit::Visit;
 use crate::batch::{self, Merged, Slot};
 use crate::call;
 use crate::caller::{Arrival, Caller, identify};
+use crate::cors::Cors;
 use crate::exchange::Answer;
 use crate::fleet::{Chain, Fleet};
 use crate::net::{Body, Relay};
@@ -28,13 +29,13 @@ use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
-const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const ENDPOINT: HeaderName = HeaderName::from_static("x-headgate-endpoint");
 const ATTEMPTS: HeaderName = HeaderName::from_static("x-headgate-attempts");
 
 /// Serves one request and leaves its story.
 pub(crate) async fn serve(
-    worker: &Rc<Worker>,
+    worker: Rc<Worker>,
     id: RequestId,
     peer: IpAddr,
     incoming: http::Request<Incoming>,
@@ -42,21 +43,22 @@ pub(crate) async fn serve(
     let (head, body) = incoming.into_parts();
     let fleet = worker.fleet();
     let Some(chain) = chain_of(&fleet, head.uri.path()) else {
-        let mut response = early::refuse(worker, &Problem::UnknownChain, &head, body, id).await;
-        finish_head(worker, id, &mut response);
+        let mut response = Box::pin(early::refuse(&worker, &Problem::UnknownChain, &head, body, id)).await;
+        finish_head(&worker, id, &mut response);
         return response;
     };
-    let mut visit = Visit::begin(worker, chain, id);
+    let now = crate::clock::unix_ms();
+    let mut visit = Visit::begin(&worker, chain, id, now);
     let arrival = Arrival { peer, uri: &head.uri, headers: &head.headers };
-    let caller = identify(&worker.app, chain, &arrival, crate::clock::unix_ms());
-    let mut response = match caller {
+    let mut response = match identify(&worker.app, chain, &arrival, now) {
         Ok(caller) => visit.answer(id, &head, body, caller.as_ref()).await,
         Err(problem) => {
             visit.note(&problem);
-            early::refuse(worker, &problem, &head, body, id).await
+            // Rare: boxed, so that a served request's future stays small.
+            Box::pin(early::refuse(&worker, &problem, &head, body, id)).await
         }
     };
-    finish_head(worker, id, &mut response);
+    finish_head(&worker, id, &mut response);
     visit.end(response.status());
     response
 }
@@ -71,13 +73,15 @@ pub(crate) async fn serve_message(
     prefer: Option<u32>,
     body: &Bytes,
 ) -> Response<Body> {
-    let mut visit = Visit::begin(worker, chain, id);
+    let mut visit = Visit::begin(worker, chain, id, crate::clock::unix_ms());
     let response = match intake::hold(worker, body.len(), visit.deadline()).await {
         Ok(_held) => {
             let mut request = visit.new_request(id, Codings::IDENTITY, archive);
             request.prefer = prefer;
             // The socket itself holds a slot.
-            visit.enveloped(request, caller, Hold::Nothing, body, id).await
+            let response = visit.enveloped(&mut request, caller, Hold::Nothing, body, id).await;
+            visit.keep_story(request);
+            response
         }
         Err(problem) => visit.problem(&problem, None, id),
     };
@@ -255,15 +259,21 @@ fn expose(request: &Request<'_>, by: &[u16], attempts: u32, response: &mut Respo
 
 /// What every answer on a chain route carries.
 pub(crate) fn finish_head(worker: &Worker, id: RequestId, response: &mut Response<Body>) {
+    // The usual answer's headers have their places already: putting values into them is cheaper than growing a map.
+    let own = std::mem::replace(response.headers_mut(), worker.answer_head.clone());
     let headers = response.headers_mut();
-    headers.reserve(8);
-    worker.app.cors.insert(headers);
-    put_id(id, headers);
+    if !own.contains_key(CONTENT_TYPE) {
+        headers.remove(CONTENT_TYPE);
+    }
+    headers.extend(own);
+    headers.insert(REQUEST_ID, id.to_header());
 }
 
-/// Tells the request's id.
-pub(crate) fn put_id(id: RequestId, headers: &mut HeaderMap) {
-    if let Ok(id) = HeaderValue::from_maybe_shared(Bytes::from(id.to_string())) {
-        headers.insert(REQUEST_ID, id);
-    }
+/// The headers that the usual answer has, to be filled in by [`finish_head`].
+pub(crate) fn answer_head(cors: &Cors) -> HeaderMap {
+    let mut headers = HeaderMap::with_capacity(8);
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    cors.insert(&mut headers);
+    headers.insert(REQUEST_ID, HeaderValue::from_static(""));
+    headers
 }

@@ -42,7 +42,7 @@ pub(crate) async fn open(
         rpc::finish_head(worker, id, &mut response);
         return response;
     };
-    let mut visit = Visit::begin(worker, chain, id);
+    let mut visit = Visit::begin(worker, chain, id, crate::clock::unix_ms());
     let arrival = Arrival { peer, uri: &head.uri, headers: &head.headers };
     let client = identify(&worker.app, chain, &arrival, crate::clock::unix_ms());
     let admitted = match &client {

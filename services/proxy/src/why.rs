@@ -8,10 +8,11 @@ pub(crate) use recent::Glimpse;
 use crate::select::Skip;
 use aimd::steady::Level;
 use detect::{Judgement, RuleId};
+use http::HeaderValue;
 use recent::Recent;
 use serde::Serialize;
 use serde_json::{Value, json};
-use std::sync::Arc;
+use std::rc::Rc;
 use std::time::Duration;
 
 /// Requests remembered per worker.
@@ -19,12 +20,44 @@ const REMEMBERED: usize = 4096;
 /// Steps remembered per request.
 const MOST_STEPS: usize = 64;
 
+/// Digits of a request's number, with a dash after each of its parts.
+const LONGEST_ID: usize = 8 + 1 + 4 + 1 + 16 + 1;
+
 /// The number of a request: the process, the worker and a counter, written as hexadecimal digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RequestId {
     pub(crate) process: u32,
     pub(crate) worker: u16,
     pub(crate) count: u64,
+}
+
+impl RequestId {
+    /// As [`Display`](std::fmt::Display) writes it: once per request, and so without what formatting costs.
+    pub(crate) fn to_header(self) -> HeaderValue {
+        let mut text = Digits { bytes: [b'-'; LONGEST_ID], len: 0 };
+        text.push(u64::from(self.process), 8);
+        text.push(u64::from(self.worker), 1);
+        text.push(self.count, 1);
+        HeaderValue::from_bytes(&text.bytes[..text.len - 1]).expect("digits and dashes")
+    }
+}
+
+/// Hexadecimal numbers, a dash after each.
+struct Digits {
+    bytes: [u8; LONGEST_ID],
+    len: usize,
+}
+
+impl Digits {
+    /// Adds a number with at least `least` digits.
+    fn push(&mut self, number: u64, least: u32) {
+        let digits = (u64::BITS - number.leading_zeros()).div_ceil(4).max(least);
+        for place in (0..digits).rev() {
+            self.bytes[self.len] = b"0123456789abcdef"[(number >> (4 * place)) as usize % 16];
+            self.len += 1;
+        }
+        self.len += 1;
+    }
 }
 
 impl std::fmt::Display for RequestId {
@@ -57,19 +90,19 @@ pub(crate) struct Step {
 #[derive(Clone, Debug)]
 pub(crate) enum What {
     Skipped {
-        endpoint: Arc<str>,
+        endpoint: Rc<str>,
         skip: Skip,
         /// What the steady law knew of an endpoint that is full by its estimate.
         level: Option<Box<Level>>,
     },
     Answered {
-        endpoint: Arc<str>,
+        endpoint: Rc<str>,
         status: u16,
         judgement: Judgement,
         took: Duration,
     },
     Failed {
-        endpoint: Arc<str>,
+        endpoint: Rc<str>,
         how: String,
         took: Duration,
     },
@@ -81,10 +114,10 @@ pub(crate) enum What {
         took: Duration,
     },
     LastResort {
-        endpoint: Arc<str>,
+        endpoint: Rc<str>,
     },
     Overflow {
-        endpoint: Arc<str>,
+        endpoint: Rc<str>,
     },
     Resolved {
         how: &'static str,
@@ -95,7 +128,7 @@ pub(crate) enum What {
 #[derive(Clone, Debug)]
 pub(crate) struct Record {
     pub(crate) id: RequestId,
-    pub(crate) chain: Option<Arc<str>>,
+    pub(crate) chain: Option<Rc<str>>,
     /// The generation of the detection rules that judged its answers.
     pub(crate) rules: u32,
     /// The method, or how many calls a batch had.
@@ -228,7 +261,7 @@ pub(crate) fn tell(record: &Record, rule: impl Fn(RuleId) -> String) -> Story {
 
 fn line(step: &Step, rule: impl Fn(RuleId) -> String) -> Line {
     let at_ms = millis(step.at);
-    let named = |endpoint: &Arc<str>| Some(endpoint.to_string());
+    let named = |endpoint: &Rc<str>| Some(endpoint.to_string());
     match &step.what {
         What::Skipped { endpoint, skip, level } => {
             let (why, opens_unix_ms) = skip_words(*skip);
@@ -330,6 +363,11 @@ mod tests {
     fn an_id_is_read_as_it_was_written() {
         let written = RequestId { process: 0xab, worker: 3, count: u64::MAX };
         assert_eq!(written.to_string().parse(), Ok(written));
+        // Kills: a header that says another number, digits that are lost or too many.
+        for (worker, count) in [(0, 0), (3, 1), (0x10, 0x0f00), (u16::MAX, u64::MAX)] {
+            let written = RequestId { process: 0xab, worker, count };
+            assert_eq!(written.to_header(), written.to_string());
+        }
         for wrong in ["", "x", "1-2", "1-2-zz", "1-2-3-4"] {
             assert!(wrong.parse::<RequestId>().is_err(), "{wrong}");
         }

@@ -7,10 +7,13 @@ use crate::front::Front;
 use crate::hub::Delivery;
 use crate::line::Lines;
 use crate::metrics::Metrics;
+use crate::net::Purse;
+use crate::rpc;
 use crate::socket::Sockets;
 use crate::upstream::LocalExecutor;
 use crate::upstream::{Connector, Pools};
 use crate::why::{Glimpse, Record, RequestId, Ring, Story, tell};
+use http::HeaderMap;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use rand::SeedableRng;
@@ -80,6 +83,12 @@ pub(crate) struct Worker {
     index: u16,
     fleet: RefCell<Rc<View>>,
     requests: Cell<u64>,
+    /// How connections of clients are served; all of them read it here.
+    server: auto::Builder<LocalExecutor>,
+    /// What heads of answers on chain routes are made from.
+    pub(crate) answer_head: HeaderMap,
+    /// What all requests together may hold of their bodies.
+    pub(crate) bodies: Purse,
     /// Everything that is not a JSON-RPC request.
     pub(crate) router: axum::Router,
 }
@@ -88,6 +97,7 @@ impl Worker {
     pub(crate) fn new(app: Arc<App>, index: u16, connector: Connector, router: axum::Router) -> Rc<Worker> {
         let fleet = RefCell::new(Rc::new(View(app.fleet.load_full())));
         let (ping, patience) = (app.settings.ws_ping_interval, app.settings.proxy_timeout_per_try);
+        let (answer_head, bodies) = (rpc::answer_head(&app.cors), Purse::of(&app.bodies));
         Rc::new(Worker {
             app,
             pools: Pools::new(connector.clone()),
@@ -100,6 +110,9 @@ impl Worker {
             index,
             fleet,
             requests: Cell::new(0),
+            server: server(),
+            answer_head,
+            bodies,
             router,
         })
     }
@@ -190,13 +203,10 @@ impl Worker {
     }
 
     async fn serve(self: Rc<Worker>, stream: TcpStream, phase: watch::Receiver<Phase>) {
-        let mut server = auto::Builder::new(LocalExecutor);
-        server.http1().timer(TokioTimer::new()).header_read_timeout(HEAD_PATIENCE).max_buf_size(64 * 1024);
-        server.http2().timer(TokioTimer::new()).keep_alive_interval(Duration::from_secs(30));
         // A peer that is gone already asks nothing any more.
         let peer = stream.peer_addr().map_or(IpAddr::V6(Ipv6Addr::UNSPECIFIED), |peer| peer.ip());
         let front = Front::new(Rc::clone(&self), peer);
-        let connection = server.serve_connection_with_upgrades(TokioIo::new(stream), front);
+        let connection = self.server.serve_connection_with_upgrades(TokioIo::new(stream), front);
         tokio::pin!(connection);
         let ended = tokio::select! {
             ended = connection.as_mut() => ended,
@@ -219,6 +229,13 @@ impl Worker {
     pub(crate) fn connection_ended(&self) {
         self.app.workers[usize::from(self.index)].connections.fetch_sub(1, Relaxed);
     }
+}
+
+fn server() -> auto::Builder<LocalExecutor> {
+    let mut server = auto::Builder::new(LocalExecutor);
+    server.http1().timer(TokioTimer::new()).header_read_timeout(HEAD_PATIENCE).max_buf_size(64 * 1024);
+    server.http2().timer(TokioTimer::new()).keep_alive_interval(Duration::from_secs(30));
+    server
 }
 
 /// Waits until the process finishes what is in flight.

@@ -121,7 +121,11 @@ fn spawn_workers(
             if let Some(asks) = asks {
                 local.spawn_local(hub::run(Rc::clone(&worker), asks));
             }
-            local.block_on(&runtime, worker.run(inbox.orders, inbox.deliveries, phases));
+            // A task of its own: the future that is blocked on is polled whenever any task was woken.
+            let run = local.spawn_local(worker.run(inbox.orders, inbox.deliveries, phases));
+            if let Err(failure) = local.block_on(&runtime, run) {
+                std::panic::resume_unwind(failure.into_panic());
+            }
         };
         Ok(std::thread::Builder::new().name(name).spawn(work)?)
     };

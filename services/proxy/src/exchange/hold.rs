@@ -1,8 +1,9 @@
 //! How much of an answer is held before the client sees any of it: until the verdict is certain and the body is
 //! complete or [`ENOUGH`] of it is here. What cannot be judged within the bounds streams on, unscanned.
 
-use super::{Answer, Ask, Outcome, Rest};
+use super::{Answer, Ask, Rest};
 use crate::decode::{Decoder, SLICE};
+use crate::net::Purse;
 use crate::worker::Worker;
 use bytes::Bytes;
 use detect::{Detail, Head, Judgement, Rules, Stream, Verdict};
@@ -13,52 +14,21 @@ use std::collections::VecDeque;
 /// Held bytes after which a certain verdict is committed.
 const ENOUGH: usize = 64 * 1024;
 
-struct Holding<'a> {
+/// An answer as far as it was read.
+pub(super) struct Holding<'a> {
     worker: &'a Worker,
     rules: &'a Rules,
     head: &'a Head<'a>,
     stream: Stream,
     /// Decodes for the judge, and for the client when it did not offer this coding.
     decoder: Option<Decoder>,
+    /// The answer's content coding, if it has one.
+    coding: Option<&'a HeaderValue>,
     keep_decoded: bool,
     certain: Option<Judgement>,
     chunks: VecDeque<Bytes>,
     bytes: usize,
-}
-
-/// Reads the answer until it can be judged.
-pub(super) async fn hold(
-    worker: &Worker,
-    rules: &Rules,
-    head: &Head<'_>,
-    status: StatusCode,
-    ask: &Ask<'_>,
-    mut rest: Rest,
-) -> Outcome {
-    let coding = head.headers.get(CONTENT_ENCODING).filter(|coding| !is_identity(coding));
-    let decoder = match coding.map(|coding| Decoder::new(coding.to_str().unwrap_or(""))) {
-        Some(None) => return Outcome::Broken("the answer has a content coding nobody asked for".into()),
-        Some(decoder) => decoder,
-        None => None,
-    };
-    let offered = coding.is_some_and(|coding| ask.codings.contains(coding.to_str().unwrap_or("")));
-    let keep_decoded = decoder.is_some() && (!offered || ask.whole || ask.batch);
-    let mut holding = Holding {
-        worker,
-        rules,
-        head,
-        stream: rules.stream(),
-        decoder,
-        keep_decoded,
-        certain: None,
-        chunks: VecDeque::new(),
-        bytes: 0,
-    };
-    let complete = match holding.fill(ask, &mut rest).await {
-        Ok(complete) => complete,
-        Err(error) => return Outcome::Broken(error),
-    };
-    Outcome::Answered(Box::new(holding.answer(ask, status, complete, rest)))
+    rest: Rest,
 }
 
 fn undecodable(error: &std::io::Error) -> String {
@@ -69,14 +39,49 @@ fn is_identity(coding: &HeaderValue) -> bool {
     coding.as_bytes().trim_ascii().is_empty() || coding.as_bytes().eq_ignore_ascii_case(b"identity")
 }
 
-impl Holding<'_> {
-    /// Reads until enough is held; true when the body is complete.
-    async fn fill(&mut self, ask: &Ask<'_>, rest: &mut Rest) -> Result<bool, String> {
+impl<'a> Holding<'a> {
+    /// Nothing of it is read yet.
+    ///
+    /// # Errors
+    /// It has a content coding that we cannot read.
+    pub(super) fn new(
+        worker: &'a Worker,
+        rules: &'a Rules,
+        head: &'a Head<'a>,
+        ask: &Ask<'_>,
+        rest: Rest,
+    ) -> Result<Holding<'a>, String> {
+        let coding = head.headers.get(CONTENT_ENCODING).filter(|coding| !is_identity(coding));
+        let decoder = match coding.map(|coding| Decoder::new(coding.to_str().unwrap_or(""))) {
+            Some(None) => return Err("the answer has a content coding nobody asked for".into()),
+            Some(decoder) => decoder,
+            None => None,
+        };
+        let offered = coding.is_some_and(|coding| ask.codings.contains(coding.to_str().unwrap_or("")));
+        let keep_decoded = decoder.is_some() && (!offered || ask.whole || ask.batch);
+        let (stream, chunks) = (rules.stream(), VecDeque::new());
+        Ok(Holding {
+            worker,
+            rules,
+            head,
+            stream,
+            decoder,
+            coding,
+            keep_decoded,
+            certain: None,
+            chunks,
+            bytes: 0,
+            rest,
+        })
+    }
+
+    /// Reads until enough is held to judge it; true when the body is complete.
+    pub(super) async fn fill(&mut self, ask: &Ask<'_>) -> Result<bool, String> {
         let settings = &self.worker.app.settings;
         let most = usize::try_from(settings.max_response_scan_bytes).unwrap_or(usize::MAX).max(ENOUGH);
-        let mut budget = self.worker.app.held.open();
+        let mut budget = None;
         loop {
-            let Some(chunk) = rest.chunk().await else {
+            let Some(chunk) = self.rest.chunk().await else {
                 self.finish_decoding()?;
                 return Ok(true);
             };
@@ -87,6 +92,7 @@ impl Holding<'_> {
             }
             if self.bytes > ENOUGH {
                 // Past what any answer may hold, the process's budget decides whether it is held on.
+                let budget = budget.get_or_insert_with(|| Purse::of(&self.worker.app.held).open());
                 if !budget.try_grow(self.chunks.back().map_or(0, Bytes::len)) {
                     return Ok(false);
                 }
@@ -138,20 +144,19 @@ impl Holding<'_> {
     }
 
     /// What was held, with the rest to follow it.
-    fn answer(mut self, ask: &Ask<'_>, status: StatusCode, complete: bool, rest: Rest) -> Answer {
+    pub(super) fn answer(mut self, ask: &Ask<'_>, status: StatusCode, complete: bool) -> Answer {
         let judgement = self.verdict(ask, status, complete);
         let headers = self.head.headers;
-        let declared = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
-        let coding =
-            headers.get(CONTENT_ENCODING).filter(|coding| !is_identity(coding) && !self.keep_decoded);
+        let declared = || headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok();
+        let coding = self.coding.filter(|_| !self.keep_decoded);
         let items = ask.batch || ask.whole || judgement.verdict != Verdict::Ok;
         let items = if items { self.stream.items().to_vec() } else { Vec::new() };
         let (rest, length) = if complete {
-            rest.finish();
+            self.rest.finish();
             (None, Some(self.bytes as u64))
         } else {
             let decoder = if self.keep_decoded { self.decoder } else { None };
-            (Some(rest.streaming(decoder)), declared.filter(|_| !self.keep_decoded))
+            (Some(self.rest.streaming(decoder)), if self.keep_decoded { None } else { declared() })
         };
         Answer {
             status,

@@ -64,7 +64,8 @@ impl Hunt<'_> {
 
     /// An answer worth having: it convicts those who failed the same call.
     fn answered(&mut self, index: u16, answer: &Answer) {
-        if matches!(answer.judgement.verdict, Verdict::Ok | Verdict::ClientFault) {
+        if !self.suspects.is_empty() && matches!(answer.judgement.verdict, Verdict::Ok | Verdict::ClientFault)
+        {
             crate::record::convict(self.request, &self.suspects, index);
             self.suspects.clear();
         }

@@ -1,5 +1,6 @@
 //! How much memory all requests of the process may hold together.
 
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use tokio::sync::Notify;
@@ -12,10 +13,18 @@ pub(crate) struct Budget {
     freed: Notify,
 }
 
+/// A budget as one worker holds it. Its reservations share the worker's hold on it: each would else count itself
+/// where all workers count.
+#[derive(Clone, Debug)]
+pub(crate) struct Purse(Rc<Hold>);
+
+#[derive(Debug)]
+struct Hold(Arc<Budget>);
+
 /// A part of a budget; given back when dropped.
 #[derive(Debug)]
 pub(crate) struct Reservation {
-    budget: Arc<Budget>,
+    purse: Purse,
     bytes: usize,
     starved: bool,
 }
@@ -25,20 +34,30 @@ impl Budget {
         Arc::new(Budget { left: AtomicUsize::new(bytes), total: bytes, freed: Notify::new() })
     }
 
-    /// An empty reservation, to be grown.
-    pub(crate) fn open(self: &Arc<Budget>) -> Reservation {
-        Reservation { budget: Arc::clone(self), bytes: 0, starved: false }
-    }
-
     fn take(&self, bytes: usize) -> bool {
         self.left.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(bytes)).is_ok()
+    }
+}
+
+impl Purse {
+    pub(crate) fn of(budget: &Arc<Budget>) -> Purse {
+        Purse(Rc::new(Hold(Arc::clone(budget))))
+    }
+
+    /// An empty reservation, to be grown.
+    pub(crate) fn open(&self) -> Reservation {
+        Reservation { purse: self.clone(), bytes: 0, starved: false }
+    }
+
+    fn budget(&self) -> &Budget {
+        &self.0.0
     }
 }
 
 impl Reservation {
     /// Adds `bytes` if they are free.
     pub(crate) fn try_grow(&mut self, bytes: usize) -> bool {
-        let taken = self.budget.take(bytes);
+        let taken = self.purse.budget().take(bytes);
         if taken {
             self.bytes += bytes;
         }
@@ -50,10 +69,10 @@ impl Reservation {
     pub(crate) async fn grow(&mut self, bytes: usize) {
         self.starved = true;
         loop {
-            let freed = self.budget.freed.notified();
+            let freed = self.purse.budget().freed.notified();
             tokio::pin!(freed);
             freed.as_mut().enable();
-            if self.budget.take(bytes) {
+            if self.purse.budget().take(bytes) {
                 self.bytes += bytes;
                 self.starved = false;
                 return;
@@ -69,7 +88,7 @@ impl Reservation {
 
     /// Whether this much could ever be free.
     pub(crate) fn could_hold(&self, bytes: usize) -> bool {
-        bytes <= self.budget.total
+        bytes <= self.purse.budget().total
     }
 }
 
@@ -81,10 +100,10 @@ impl Reservation {
             return;
         }
         self.bytes -= bytes;
-        let before = self.budget.left.fetch_add(bytes, Relaxed);
+        let before = self.purse.budget().left.fetch_add(bytes, Relaxed);
         // Someone waits only while little is left; waking costs nothing when nobody does.
-        if before < self.budget.total / 2 {
-            self.budget.freed.notify_waiters();
+        if before < self.purse.budget().total / 2 {
+            self.purse.budget().freed.notify_waiters();
         }
     }
 }
@@ -102,7 +121,7 @@ mod tests {
 
     #[test]
     fn what_was_taken_comes_back() {
-        let budget = Budget::new(10);
+        let budget = Purse::of(&Budget::new(10));
         let mut first = budget.open();
         assert!(first.try_grow(6) && first.try_grow(4));
         assert!(!budget.open().try_grow(1), "kills: taking without checking");
@@ -114,7 +133,7 @@ mod tests {
 
     #[tokio::test]
     async fn who_waits_is_woken_by_a_return() {
-        let budget = Budget::new(10);
+        let budget = Purse::of(&Budget::new(10));
         let mut first = budget.open();
         assert!(first.try_grow(10));
         let mut second = budget.open();

@@ -23,7 +23,7 @@ pub(super) async fn read(
         early::linger(head, body);
         return Err(Problem::BodyTooLarge { most });
     }
-    let mut reservation = worker.app.bodies.open();
+    let mut reservation = worker.bodies.open();
     let reading = collect(worker, &mut body, declared, most, &mut reservation);
     match tokio::time::timeout_at(deadline.into(), reading).await {
         Ok(Ok(body)) => Ok((body, reservation)),
@@ -40,7 +40,7 @@ pub(super) async fn read(
 
 /// Room in the budget for a message that is here already.
 pub(super) async fn hold(worker: &Worker, bytes: usize, deadline: Instant) -> Result<Reservation, Problem> {
-    let mut reservation = worker.app.bodies.open();
+    let mut reservation = worker.bodies.open();
     match tokio::time::timeout_at(deadline.into(), reserve(worker, &mut reservation, bytes)).await {
         Ok(Ok(())) => Ok(reservation),
         Ok(Err(problem)) => Err(problem),

@@ -14,6 +14,7 @@ use bytes::Bytes;
 use http::{Response, StatusCode, request::Parts};
 use hyper::body::Incoming;
 use std::cell::RefCell;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -30,8 +31,8 @@ pub(crate) struct Visit<'a> {
 const CLIENT_WENT_AWAY: u16 = 499;
 
 impl<'a> Visit<'a> {
-    pub(crate) fn begin(worker: &'a Worker, chain: &'a Arc<Chain>, id: RequestId) -> Visit<'a> {
-        let story = worker.stories.borrow_mut().start(id, crate::clock::unix_ms());
+    pub(crate) fn begin(worker: &'a Worker, chain: &'a Arc<Chain>, id: RequestId, now: u64) -> Visit<'a> {
+        let story = worker.stories.borrow_mut().start(id, now);
         worker.metrics.in_flight.set(worker.metrics.in_flight.get() + 1);
         Visit { worker, story: Some(story), chain, started: Instant::now(), in_flight: true }
     }
@@ -55,8 +56,10 @@ impl<'a> Visit<'a> {
             Ok(read) => read,
             Err(problem) => return self.problem(&problem, None, id),
         };
-        let request = self.request(id, head);
-        self.enveloped(request, caller, Hold::Slot, &body, id).await
+        let mut request = self.request(id, head);
+        let response = self.enveloped(&mut request, caller, Hold::Slot, &body, id).await;
+        self.keep_story(request);
+        response
     }
 
     /// The request that `head` announces. Its story comes back with [`Visit::keep_story`].
@@ -83,20 +86,18 @@ impl<'a> Visit<'a> {
     }
 
     pub(super) async fn enveloped(
-        &mut self,
-        mut request: Request<'_>,
+        &self,
+        request: &mut Request<'_>,
         caller: Option<&Caller>,
         hold: Hold,
         body: &Bytes,
         id: RequestId,
     ) -> Response<Body> {
         let most = usize::try_from(self.worker.app.settings.max_batch).unwrap_or(usize::MAX);
-        let response = match jsonrpc::parse(body, most) {
-            Ok(envelope) => enveloped(&mut request, caller, hold, &envelope, body, id).await,
-            Err(malformed) => malformed_body(&request, &malformed, body, id),
-        };
-        self.keep_story(request);
-        response
+        match jsonrpc::parse(body, most) {
+            Ok(envelope) => enveloped(request, caller, hold, &envelope, body, id).await,
+            Err(malformed) => malformed_body(request, &malformed, body, id),
+        }
     }
 
     pub(crate) fn problem(
@@ -129,9 +130,10 @@ impl<'a> Visit<'a> {
         }
         let (metrics, took) = (&self.worker.metrics, self.started.elapsed());
         metrics.in_flight.set(metrics.in_flight.get() - 1);
-        metrics.answered(self.chain, status, took);
+        let counts = metrics.chain(self.chain);
+        counts.answered(status, took);
         if let Some(mut story) = self.story.take() {
-            story.chain = Some(Arc::clone(&self.chain.name));
+            story.chain = Some(Rc::clone(&counts.told));
             story.rules = self.chain.tables.generation;
             story.status = status;
             story.took = took;

@@ -195,10 +195,10 @@ impl State {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::net::Budget;
+    use crate::net::{Budget, Purse};
 
     fn outbox(budget: usize, most: u64) -> Outbox {
-        Outbox::new(Budget::new(budget).open(), most)
+        Outbox::new(Purse::of(&Budget::new(budget)).open(), most)
     }
 
     fn text(bytes: usize) -> Utf8Bytes {

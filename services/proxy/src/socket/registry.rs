@@ -8,7 +8,6 @@ use crate::metrics::ChainCounts;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
-use std::sync::Arc;
 use tokio_tungstenite::tungstenite::Utf8Bytes;
 
 #[derive(Default)]
@@ -21,7 +20,6 @@ pub(crate) struct Sockets {
 /// What others may know of an open socket.
 pub(super) struct Peer {
     pub(super) outbox: Outbox,
-    pub(super) chain: Arc<str>,
     pub(super) counts: Rc<ChainCounts>,
     /// The endpoint that told it of the newest head.
     pub(super) newest: Cell<Option<u32>>,
@@ -31,10 +29,9 @@ pub(super) struct Peer {
 }
 
 impl Peer {
-    pub(super) fn new(outbox: Outbox, chain: &Arc<str>, counts: &Rc<ChainCounts>) -> Peer {
+    pub(super) fn new(outbox: Outbox, counts: &Rc<ChainCounts>) -> Peer {
         Peer {
             outbox,
-            chain: Arc::clone(chain),
             counts: Rc::clone(counts),
             newest: Cell::new(None),
             waiting: RefCell::default(),
@@ -131,11 +128,12 @@ impl Sockets {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::net::Budget;
+    use crate::net::{Budget, Purse};
+    use std::sync::Arc;
 
     fn open(sockets: &Sockets, budget: &Arc<Budget>, most: u64) -> Rc<Peer> {
-        let outbox = Outbox::new(budget.open(), most);
-        let peer = Rc::new(Peer::new(outbox, &"main".into(), &Rc::new(ChainCounts::new("main".into()))));
+        let outbox = Outbox::new(Purse::of(budget).open(), most);
+        let peer = Rc::new(Peer::new(outbox, &Rc::new(ChainCounts::new("main".into()))));
         sockets.add(&peer);
         peer
     }

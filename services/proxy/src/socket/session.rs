@@ -9,6 +9,7 @@ use super::outbox::Outbox;
 use super::registry::Peer;
 use super::subscribe::{hand_over, is_for_hub};
 use crate::hub::{Ask, client_number};
+use crate::net::Purse;
 use crate::worker::Worker;
 use bytes::Bytes;
 use futures_util::stream::FuturesUnordered;
@@ -117,8 +118,8 @@ impl Socket {
     fn new(caller: Caller, stream: Stream, seat: &Seat) -> Socket {
         let app = &caller.worker.app;
         let interval = app.settings.ws_ping_interval;
-        let outbox = Outbox::new(app.queues.open(), app.settings.ws_queue_bytes);
-        let peer = Rc::new(Peer::new(outbox, &caller.chain, seat.counts()));
+        let outbox = Outbox::new(Purse::of(&app.queues).open(), app.settings.ws_queue_bytes);
+        let peer = Rc::new(Peer::new(outbox, seat.counts()));
         Socket {
             number: caller.worker.sockets.add(&peer),
             stream,
