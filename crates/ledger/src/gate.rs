@@ -405,7 +405,8 @@ impl Gate {
         }
     }
 
-    /// A level is in use that others should hear of more often than usual: by it and by what they use they judge theirs.
+    /// An account with a level, or without one yet, is in use: others should hear more often than usual of what is used, by
+    /// which they judge theirs.
     #[must_use]
     pub fn is_lively(&self, now: u64) -> bool {
         matches!(&self.ceilings, Ceilings::Steady(steady) if steady.is_busy(now))

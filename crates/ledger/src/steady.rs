@@ -334,9 +334,9 @@ impl Steady {
         }
     }
 
-    /// A level is known, and is used just now.
+    /// The account is used just now. A first level is measured by what others told before there was one.
     pub(crate) fn is_busy(&self, now: u64) -> bool {
-        self.is_gated() && self.gaps.is_busy(BUSY_MS, now)
+        self.gaps.is_busy(BUSY_MS, now)
     }
 
     pub(crate) fn is_gated(&self) -> bool {

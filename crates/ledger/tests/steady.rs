@@ -112,6 +112,12 @@ fn shared(steps: [u64; 2]) -> [Vec<u64>; 2] {
             }
         }
     }
+    let lively = |at| gates.each_ref().map(|gate| gate.is_lively(at));
+    assert_eq!(
+        (lively(until), lively(until + 2_000)),
+        ([true; 2], [false; 2]),
+        "kills: telling for ever, or never"
+    );
     let used = gates.each_ref().map(|gate| gate.snapshot(until)[0].used);
     assert!(used.iter().all(|used| (93..=105).contains(used)), "each sees the use of both: {used:?}");
     sent.map(|sent| sent.into_iter().filter(|at| *at >= until - 10_000).collect())

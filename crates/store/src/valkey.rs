@@ -2,7 +2,7 @@
 //! request ever waits here; without Valkey the handles go on with what they know.
 //!
 //! One loop refills leases, every 5 ms while they are spent. Another tells and reads everything else: twice a second, ten
-//! times while a level is in use, at once when something changed here, and when others say so.
+//! times while an account that keeps a level is in use, at once when something changed here, and when others say so.
 
 mod counts;
 mod hours;
@@ -50,7 +50,7 @@ const REFILL: (Duration, Duration) = (Duration::from_millis(5), Duration::from_m
 const SPENT_FOR: Duration = Duration::from_secs(1);
 /// Everything else is told and read this often.
 const SYNC: Duration = Duration::from_millis(500);
-/// And this often while a level is in use: a tenth of the shortest window, so that what others use is no old news.
+/// And this often while an account that keeps a level is in use: a tenth of the shortest window, so that what others use is no old news.
 const LIVELY: Duration = Duration::from_millis(100);
 /// Between two passes lies at least this, however much changes.
 const BREATH: Duration = Duration::from_millis(20);
