@@ -68,7 +68,8 @@ mine_a_block "http://127.0.0.1:$NODE_A_PORT"
 mine_a_block "http://127.0.0.1:$NODE_B_PORT"
 wait_until 20 refuses "http://127.0.0.1:$LIMITED_PORT" || die "the limited provider does not answer"
 
-start proxy "$HEADGATE_PROXY" --config-file $here/endpoints.json
+# Who was down is looked at again each second: what dies every two seconds would else be taken for dead most of the time.
+start proxy env EPHEMERAL_CHECKS_INTERVAL=1 "$HEADGATE_PROXY" --config-file $here/endpoints.json
 base=http://127.0.0.1:$SERVER_PORT
 wait_until 20 curl -fsS "$base/ready" || { cat "$out/proxy.log"; die "the proxy is not ready after 20 s"; }
 
