@@ -2,15 +2,18 @@
 # Instructions per proxied request, counted by callgrind: the figure that does not wobble with the machine's load. Runs a program
 # for N and for 2N requests on one connection; the difference is free of what starting costs, and starting, which measures clocks and
 # so takes more instructions on a busy machine, is not counted at all.
+# BINARIES is a folder that has the programs; nothing is built then.
 # `--check` fails when headgate-proxy's share over the bare proxy's is 10 % above the accepted one, `--accept` writes it down.
 source "$(dirname "$0")/../scripts/lib.sh"
 
 requests=2000
 accepted=bench/instructions.txt
 has valgrind || die "valgrind is not installed: ./scripts/setup.sh --full"
-# What is measured and no more, with the features that the whole workspace has.
-cargo build --workspace --release --locked --bin headgate-proxy --bin bare --bin openloop --bin upstream
-bin=$TARGET/release
+bin=${BINARIES:-$TARGET/release}
+if [[ -z ${BINARIES:-} ]]; then
+    # What is measured and no more, with the features that the whole workspace has.
+    cargo build --workspace --release --locked --bin headgate-proxy --bin bare --bin openloop --bin upstream
+fi
 work=$(mktemp -d)
 processes=()
 stop_all() {
