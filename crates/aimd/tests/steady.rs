@@ -12,8 +12,9 @@ fn refusal(sent_at: u64, used: &[(u64, f64)]) -> Refusal<'_> {
     Refusal {
         sent_at,
         used,
-        busiest: 0.0,
-        gap_ms: 1e9,
+        held: 0.0,
+        burst: 1.0,
+        proven: 1.0,
         requests: 1,
         probe: false,
         named_window_ms: None,
@@ -26,7 +27,16 @@ fn refusal(sent_at: u64, used: &[(u64, f64)]) -> Refusal<'_> {
 }
 
 fn seen(sent_at: u64, used: f64) -> Seen {
-    Seen { sent_at, used, answers: 1.0, clipped: false, round_trip_ms: 100, shorter_ms: None }
+    Seen {
+        sent_at,
+        used,
+        held: 0.0,
+        burst: 1.0,
+        answers: 1.0,
+        clipped: false,
+        round_trip_ms: 100,
+        shorter_ms: None,
+    }
 }
 
 /// A level of 199 per second, refused at 200.
@@ -109,6 +119,51 @@ fn a_refused_trial_lowers_nothing() {
     assert!(moved.is_some(), "the ceiling fell");
     assert!((known.expect("found").level - level).abs() < 0.01 * level, "{known:?}");
     assert_eq!(known.expect("found").trial, Trial::None);
+}
+
+/// Kills: a level that falls for a burst, a burst blamed that is served all the time, and a depth of less than a request.
+#[test]
+fn a_burst_that_was_never_served_is_blamed_before_the_level() {
+    let used = [(1_000, 120.0), (10_000, 1_200.0)];
+    let after = |burst, proven| {
+        let mut known = found();
+        let at = NOW + 5_000;
+        refused(&mut known, &Refusal { burst, proven, ..refusal(at, &used) }, at + 100);
+        known.expect("found")
+    };
+    let before = found().expect("found");
+    let blamed = after(20.0, 8.0);
+    assert_eq!(blamed.level, before.level);
+    let depth = blamed.depth * blamed.ceiling();
+    assert!((18.9..19.1).contains(&depth), "one less than was refused: {depth}");
+    let usual = after(8.0, 8.0);
+    assert!(usual.level < before.level && usual.depth == before.depth, "{usual:?}");
+    let mut shallow = found();
+    for second in 5..10 {
+        let at = NOW + second * SECOND;
+        let one = Refusal { burst: 2.0, proven: 1.0, ..refusal(at, &used[..1]) };
+        refused(&mut shallow, &one, at + 100);
+    }
+    let shallow = shallow.expect("found");
+    assert!((shallow.depth * shallow.ceiling() - 1.0).abs() < 0.01, "{shallow:?}");
+}
+
+/// Kills: a trial that waits for use which a shallow pace cannot reach.
+#[test]
+fn under_a_shallow_pace_who_is_held_back_counts_as_use() {
+    let rises = |part, held| {
+        let mut known = found();
+        let level = known.as_mut().expect("a level");
+        level.depth = 1.0 / level.level;
+        let mut look = Look::default();
+        for at in (NOW + 1_000..NOW + 30_000).step_by(50) {
+            let used = part * level.level;
+            served(level, &mut look, &Seen { held, answers: 10.0, ..seen(at, used) }, at + 100);
+        }
+        level.level
+    };
+    assert!(rises(0.7, 200.0) > 205.0 && rises(0.7, 0.0) < 200.0);
+    assert!(rises(0.1, 2_000.0) < 200.0, "kills: growth by a burst that is turned away");
 }
 
 /// Kills: taking the level for what an account grants that refuses although it rests.

@@ -206,12 +206,7 @@ impl Gate {
                     learned.note_probes(cost.requests, now);
                 }
             }
-            Ceilings::Steady(steady) => {
-                steady.count(cost.requests, now);
-                if sender == Sender::Probe {
-                    steady.leave_out(cost.requests, now);
-                }
-            }
+            Ceilings::Steady(steady) => steady.count(cost.requests, now),
         }
     }
 

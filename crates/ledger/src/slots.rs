@@ -95,13 +95,6 @@ impl Slots {
         used
     }
 
-    /// The most that one slot holds of those in the window before `at`.
-    #[must_use]
-    pub fn busiest(&self, at: u64) -> u64 {
-        let newest = at / self.slot_ms;
-        (0..self.span.min(newest)).map(|back| self.counted(newest - back)).max().unwrap_or(0)
-    }
-
     /// When the window at `at` began, if time is that old.
     fn begins(&self, more_ms: u64, at: u64) -> Option<u64> {
         at.checked_sub(self.span.saturating_mul(self.slot_ms).saturating_add(more_ms))
@@ -286,7 +279,6 @@ mod tests {
             let used = slots.in_use(at, 7999);
             assert!((used - expected).abs() < 0.2, "{used} at {at}");
         }
-        assert_eq!((slots.busiest(7999), Slots::tenths_of(1000).busiest(7999)), (10, 0));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! told to the law. Of several processes each keeps its part of the level and its pace, and adds to its own use what the
 //! others tell of theirs. How a level rises or falls is decided in `aimd::steady`.
 
+mod bursts;
 mod force;
 mod seen;
 
@@ -14,8 +15,9 @@ use aimd::steady::{self, Level, Look, Pace, Paced, Refusal, Seen};
 use crate::portion::Portion;
 use crate::ticket::Outstanding;
 use crate::{CeilingKind, CeilingView, Cost, Evidence, Footprint, Lowered, Slots, Take, Ticket, Unit};
+use bursts::Bursts;
 use force::Force;
-use seen::{Gaps, Tally};
+use seen::Tally;
 
 /// How often what is served is told to the law.
 const LOOK_MS: u64 = 10;
@@ -42,7 +44,7 @@ pub(crate) struct Steady {
     outstanding: Arc<AtomicU64>,
     /// When the pace's bucket is full, in microseconds.
     full_at: AtomicU64,
-    gaps: Gaps,
+    bursts: Bursts,
     force: Force,
     seen: Tally,
     /// The provider says that nothing is left until then.
@@ -54,8 +56,10 @@ pub(crate) struct Steady {
 struct SpanUse {
     window_ms: u64,
     sent: Slots,
-    /// Refused ones and probes: in use, but no evidence.
+    /// Refused ones: in use, but no evidence.
     left_out: Slots,
+    /// Turned away by the pace alone.
+    held: Slots,
     /// What all other processes use, as evidence: thousandths of a request.
     others: AtomicU64,
 }
@@ -81,7 +85,7 @@ impl Steady {
             spans: windows.into_iter().map(SpanUse::new).collect(),
             outstanding: Arc::default(),
             full_at: AtomicU64::new(0),
-            gaps: Gaps::default(),
+            bursts: Bursts::default(),
             force: Force::default(),
             seen: Tally::default(),
             closed_until: AtomicU64::new(0),
@@ -124,6 +128,7 @@ impl Steady {
             return Err(span.frees(short, now));
         }
         self.keep_pace(&pace, n, ahead, now).map(|()| room).inspect_err(|_| {
+            span.held.add_sent(n, now);
             let back = self.seen.back_at.load(Relaxed).saturating_add(2 * span.window_ms);
             if now > back && used < CLIPPED * most(ceiling) {
                 self.seen.clipped.store(true, Relaxed);
@@ -190,13 +195,13 @@ impl Steady {
     /// Counts `n` dispatched at `now`. Room held for them must be freed after this, not before.
     pub(crate) fn count(&self, n: u32, now: u64) {
         self.portion.asked(n);
-        self.gaps.note(now);
+        self.bursts.note(n, self.force.read(&self.spans).map(|(_, _, pace)| pace), now);
         for span in &self.spans {
             span.sent.add_sent(n, now);
         }
     }
 
-    /// `n` of those counted at `at` are no evidence: probes, refused ones.
+    /// `n` of those counted at `at` are no evidence: they were refused.
     pub(crate) fn leave_out(&self, n: u32, at: u64) {
         for span in &self.spans {
             span.left_out.add_sent(n, at);
@@ -217,6 +222,8 @@ impl Steady {
         let seen = Seen {
             sent_at,
             used: self.used_in(level.window_ms, sent_at, now) + 1.0,
+            held: self.held_in(level.window_ms, sent_at, now),
+            burst: self.bursts.at(sent_at),
             // Others' answers pay, too, and each process keeps the debt of all.
             answers: self.seen.answers.swap(0, Relaxed) as f64 / self.portion.share(),
             clipped: self.seen.clipped.swap(false, Relaxed),
@@ -232,9 +239,8 @@ impl Steady {
     pub(crate) fn refused(&self, evidence: &Evidence, now: u64) -> Option<Lowered> {
         if evidence.probe {
             self.seen.still_refused_at.store(evidence.sent_at, Relaxed);
-        } else {
-            self.leave_out(evidence.requests, evidence.sent_at);
         }
+        self.leave_out(evidence.requests, evidence.sent_at);
         if evidence.quota || evidence.overflow {
             return None;
         }
@@ -265,8 +271,9 @@ impl Steady {
         let refusal = Refusal {
             sent_at: at,
             used: &used,
-            busiest: own.map_or(0.0, |span| span.sent.busiest(at) as f64 + span.others() / 10.0),
-            gap_ms: self.gaps.before(at) as f64 * self.portion.share(),
+            held: self.held_in(window_ms, at, now),
+            burst: self.bursts.at(at),
+            proven: known.look.proven(),
             requests: evidence.requests,
             probe: evidence.probe,
             named_window_ms: evidence.named_window_ms,
@@ -336,7 +343,7 @@ impl Steady {
 
     /// The account is used just now. A first level is measured by what others told before there was one.
     pub(crate) fn is_busy(&self, now: u64) -> bool {
-        self.gaps.is_busy(BUSY_MS, now)
+        self.bursts.is_busy(BUSY_MS, now)
     }
 
     pub(crate) fn is_gated(&self) -> bool {
@@ -351,10 +358,16 @@ impl Steady {
         Some(CeilingView { window_ms, unit, limit, kind, used })
     }
 
-    /// Use without refused requests and probes, that of all processes.
+    /// Use without refused requests, that of all processes.
     fn used_in(&self, window_ms: u64, at: u64, now: u64) -> f64 {
         let span = self.spans.iter().find(|span| span.window_ms == window_ms);
         span.map_or(0.0, |span| span.evidence(at, now) + span.others())
+    }
+
+    /// What the pace turned away here, as if all processes had turned away as much.
+    fn held_in(&self, window_ms: u64, at: u64, now: u64) -> f64 {
+        let span = self.spans.iter().find(|span| span.window_ms == window_ms);
+        span.map_or(0.0, |span| span.held.in_use(at, now)) / self.portion.share()
     }
 
     /// What was in use when a probe was last refused in this episode.
@@ -402,11 +415,12 @@ impl SpanUse {
             window_ms,
             sent: Slots::tenths_of(window_ms),
             left_out: Slots::tenths_of(window_ms),
+            held: Slots::tenths_of(window_ms),
             others: AtomicU64::new(0),
         }
     }
 
-    /// What was in use here at `at`, seen from `now`, without refused requests and probes.
+    /// What was in use here at `at`, seen from `now`, without refused requests.
     fn evidence(&self, at: u64, now: u64) -> f64 {
         (self.sent.in_use(at, now) - self.left_out.in_use(at, now)).max(0.0)
     }

@@ -13,8 +13,9 @@ mod learning;
 mod plot;
 mod rng;
 mod scenarios;
+mod tally;
 
-pub use contest::{Contest, Score};
+pub use contest::{Contest, Heard, Score};
 pub use contests::{Entry, HELD_OUT, drawn, listed, steps};
 pub use fleet::{Cut, Fleet, Spending};
 pub use fleets::{Shared, fleets};

@@ -1,7 +1,7 @@
 //! What the steady law reaches on a virtual clock, in a short draw: the whole table is the example `laws`.
 
 use aimd::Mode;
-use simulator::convergence::{Contest, Score, listed, steps};
+use simulator::convergence::{Contest, Score, drawn, listed, steps};
 
 const SEED: u64 = 11;
 
@@ -34,4 +34,19 @@ fn a_run_follows_from_its_seed_and_its_law() {
     assert_eq!(run(Mode::Steady, 3), run(Mode::Steady, 3));
     assert_ne!(run(Mode::Steady, 3), run(Mode::Steady, 4));
     assert_ne!(run(Mode::Steady, 3), run(Mode::Aimd, 3));
+}
+
+/// A short draw for both laws. Kills: a law that is good on the listed limits only.
+#[test]
+fn of_limits_drawn_by_chance_steady_uses_more_than_aimd() {
+    let median = |mode| {
+        let small = |contest: &Contest| contest.hidden.window_s == 1.0 && contest.hidden.limit <= 300.0;
+        let all = drawn(60, 77, mode).into_iter().map(|entry| entry.contest).filter(small).take(5);
+        let mut used: Vec<f64> =
+            all.map(|contest| Contest { seconds: (150.0, 100.0), ..contest }.run(SEED).used).collect();
+        used.sort_by(f64::total_cmp);
+        used[used.len() / 2]
+    };
+    let (steady, aimd) = (median(Mode::Steady), median(Mode::Aimd));
+    assert!(steady >= 0.92 && steady > aimd + 0.1, "steady {steady}, aimd {aimd}, seed {SEED}");
 }

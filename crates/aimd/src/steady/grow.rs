@@ -11,6 +11,10 @@ pub struct Seen {
     pub sent_at: u64,
     /// Use in the level's window when it was sent, it included, refused ones left out.
     pub used: f64,
+    /// Requests that the pace turned away in the same window.
+    pub held: f64,
+    /// By how many requests it and those just before it were ahead of an even pace.
+    pub burst: f64,
     /// Answers since this was last told.
     pub answers: f64,
     /// The pace held requests back since this was last told, although little of the level was in use.
@@ -25,14 +29,14 @@ pub struct Seen {
 pub fn served(level: &mut Level, look: &mut Look, seen: &Seen, now: u64) -> bool {
     level.debt = (level.debt - PAY * seen.answers).max(0.0);
     if look.since < level.since {
-        *look = Look::from(level.since);
+        look.again(level.since);
     }
     level.clipped |= seen.clipped;
     let deeper = deepen(level, now);
     if seen.sent_at < look.since {
         return deeper;
     }
-    look.note(seen);
+    look.note(seen, level);
     if now.saturating_sub(look.since) < hold(level, seen) {
         return deeper;
     }
@@ -40,7 +44,7 @@ pub fn served(level: &mut Level, look: &mut Look, seen: &Seen, now: u64) -> bool
         Trial::Level(more) => promote(level, look, seen, more, now),
         Trial::None => begin(level, look, now),
     };
-    *look = Look::from(now);
+    look.again(now);
     decided || deeper
 }
 

@@ -59,3 +59,9 @@ pub(crate) const RISE: f64 = 64.0;
 pub(crate) const FALSE_RISE: f64 = 512.0;
 /// Trials that came so far show that a limit moved; it is followed in a shorter window's steps.
 pub(crate) const RUNAWAY: f64 = 1.25;
+
+/// So far ahead of an even pace a request belongs to a burst: a single one is at 1.
+pub(crate) const BURST: f64 = 1.5;
+/// Where no more requests than this may come at once, arrivals at random leave part of the level unused however many come:
+/// who was turned away by the pace counts as use.
+pub(crate) const SHALLOW: f64 = 8.0;

@@ -2,7 +2,7 @@
 //! next probe is due. Never changes by itself; no growth is computed when read.
 
 use super::Pace;
-use super::reasons::{BETWEEN_TRIALS, DEPTH_HOLD, FIRST_DEPTH, HASTE, MARGIN, STEP};
+use super::reasons::{BETWEEN_TRIALS, DEPTH_HOLD, FIRST_DEPTH, HASTE, MARGIN, SHALLOW, STEP};
 
 /// All that the law knows of one account. Written whole, by compare-and-set, when something was decided.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -185,6 +185,14 @@ impl Level {
             doubt: self.doubt,
             ..*theirs
         }
+    }
+
+    /// Use of the level, given what was sent and what the pace turned away. Arrivals at random leave part of a shallow pace
+    /// unused however many come, so who was turned away counts, once half of the level is really in use.
+    pub(crate) fn pressed(&self, used: f64, held: f64) -> f64 {
+        let ceiling = self.ceiling();
+        let shallow = self.depth * ceiling <= SHALLOW && used >= ceiling / 2.0;
+        if shallow { (used + held).min(ceiling).max(used) } else { used }
     }
 
     /// The first step above the level.

@@ -2,7 +2,7 @@
 //! by what was refused. Never parks anything.
 
 use super::reasons::{
-    ALL, DEPTH_HOLD, DOUBT, FEWEST, LEAST_DEPTH, MARGIN, MOST_AT_ONCE, MOST_OWED, NEAR, SOON, WIDEN,
+    ALL, BURST, DEPTH_HOLD, DOUBT, FEWEST, MARGIN, MOST_AT_ONCE, MOST_OWED, NEAR, SOON, WIDEN,
 };
 use super::record::Doubt;
 use super::{Level, Trial, span};
@@ -14,10 +14,12 @@ pub struct Refusal<'a> {
     pub sent_at: u64,
     /// The windows that may be to blame, shortest first, and their use.
     pub used: &'a [(u64, f64)],
-    /// The most that was sent in a tenth of the level's window.
-    pub busiest: f64,
-    /// Milliseconds since the request before it.
-    pub gap_ms: f64,
+    /// Requests that the pace turned away in the level's window.
+    pub held: f64,
+    /// By how many requests it and those just before it were ahead of an even pace.
+    pub burst: f64,
+    /// The same of what was served of late, at most.
+    pub proven: f64,
     /// Requests refused.
     pub requests: u32,
     /// It was the probe that ends a park.
@@ -51,6 +53,11 @@ impl Refusal<'_> {
     /// Use in the window of this length.
     pub(crate) fn used_in(&self, window_ms: u64) -> f64 {
         self.used.iter().find(|(window, _)| *window == window_ms).map_or(0.0, |(_, used)| *used)
+    }
+
+    /// Use of the level's window, with what a shallow pace turned away.
+    pub(crate) fn pressed(&self, level: &Level) -> f64 {
+        level.pressed(self.used_in(level.window_ms), self.held)
     }
 
     /// The next longer window, and its use.
@@ -130,10 +137,9 @@ fn hear(level: &mut Level, refusal: &Refusal<'_>, now: u64) {
     if span::suits_better(level, refusal, now) {
         return;
     }
-    let used = refusal.used_in(level.window_ms);
-    let full = used + 1.0 >= ALL * level.level;
+    let full = refusal.pressed(level) + 1.0 >= ALL * level.level;
     match level.trial {
-        _ if !full && is_burst(level, refusal) => shallower(level, now),
+        _ if is_burst(level, refusal) => shallower(level, refusal, now),
         Trial::Level(more) if full => failed(level, more, refusal, now),
         Trial::Level(_) | Trial::None => lower(level, refusal, now),
     }
@@ -141,32 +147,29 @@ fn hear(level: &mut Level, refusal: &Refusal<'_>, now: u64) {
 
 /// What was tried is refused: the level itself stands.
 fn failed(level: &mut Level, more: f64, refusal: &Refusal<'_>, now: u64) {
-    let used = refusal.used_in(level.window_ms);
+    let used = refusal.pressed(level);
     level.refused = used.clamp(level.level, level.level + more);
     level.level = level.level.min(level.top()).max(refusal.least);
     level.settle(now, refusal.chance);
 }
 
 /// The burst was too deep, not the level too high.
-fn shallower(level: &mut Level, now: u64) {
-    level.depth = (level.depth / 2.0).max(LEAST_DEPTH);
+fn shallower(level: &mut Level, refusal: &Refusal<'_>, now: u64) {
+    let one = 1.0 / level.ceiling();
+    level.depth = ((refusal.burst - 1.0) * one).clamp(level.depth / 2.0, level.depth).max(one);
     level.depth_hold = (2.0 * level.depth_hold).min(DEPTH_HOLD.1);
     level.depth_next = now.saturating_add(level.windows(level.depth_hold));
     level.clipped = false;
 }
 
+/// Further ahead of an even pace than anything that was served of late.
 fn is_burst(level: &Level, refusal: &Refusal<'_>) -> bool {
-    level.depth > LEAST_DEPTH && refusal.busiest > 1.5 * level.level / 10.0 + 2.0
+    refusal.burst >= BURST && refusal.burst > refusal.proven && level.depth * level.ceiling() > 1.0
 }
 
 /// The level was refused: a little less until that is confirmed, by what was refused if the last one was.
 fn lower(level: &mut Level, refusal: &Refusal<'_>, now: u64) {
-    let used = refusal.used_in(level.window_ms);
-    // Much less in use than the level, and close on another: the pace, too, was too fast.
-    let close = refusal.gap_ms < 0.6 * level.window_ms as f64 / level.level;
-    if used < 0.75 * level.level && close && level.depth > LEAST_DEPTH && level.depth * level.level > 1.0 {
-        shallower(level, now);
-    }
+    let used = refusal.pressed(level);
     let near = used >= NEAR * level.level;
     let margin = if near { (WIDEN * level.margin).min(MARGIN.1) } else { level.margin };
     let refused = used.min(level.level).max(MOST_AT_ONCE * level.level);
@@ -208,7 +211,7 @@ fn confirm(level: &mut Level, doubt: &Doubt, refusal: &Refusal<'_>, now: u64) {
 /// granted in the last window is what it takes.
 pub fn back(known: &mut Option<Level>, probe: &Refusal<'_>, now: u64) -> Option<Moved> {
     let level = known.as_mut()?;
-    let granted = probe.used_in(level.window_ms) + 1.0;
+    let granted = probe.used_in(level.window_ms);
     if !level.lasts || granted >= ALL * level.level {
         return None;
     }

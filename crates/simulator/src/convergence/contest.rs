@@ -8,11 +8,11 @@ use super::account::{Account, Refusal};
 use super::events::Events;
 use super::hidden::{Arrivals, Demand, Hidden, Provider};
 use super::rng::Rng;
+use super::tally::Tally;
 
 /// Runs begin at a Monday's midnight.
 const START_US: u64 = 1_699_833_600_000_000;
 const SYNC_US: u64 = 500_000;
-const MINUTE_US: u64 = 60_000_000;
 /// A message takes up to so long, and of so many one is lost.
 const WAY_US: f64 = 20_000.0;
 const LOST: f64 = 0.02;
@@ -53,6 +53,14 @@ pub struct Score {
     pub followed: f64,
 }
 
+impl Score {
+    /// What is asked of a law: at least 92 % used, at most 0.2 % refused.
+    #[must_use]
+    pub fn reaches_both(&self) -> bool {
+        self.used >= 0.92 && self.refused <= 0.002
+    }
+}
+
 #[derive(Clone)]
 enum Event {
     Arrives,
@@ -75,8 +83,26 @@ struct Store {
     park: recovery::Record,
 }
 
+/// An answer as one replica heard it, for traces and plots.
+#[derive(Debug)]
+pub struct Heard<'a> {
+    /// Seconds since the run began.
+    pub at_s: f64,
+    /// The gate's time.
+    pub now: u64,
+    /// Which replica.
+    pub replica: usize,
+    /// It was sent at the end of a park.
+    pub probe: bool,
+    /// It was refused.
+    pub refused: bool,
+    /// The replica's gate, after it.
+    pub gate: &'a Gate,
+}
+
 struct Run<'a> {
     plan: &'a Contest,
+    watch: &'a mut dyn FnMut(&Heard<'_>),
     rng: Rng,
     events: Events<Event>,
     arrivals: Arrivals,
@@ -91,6 +117,11 @@ impl Contest {
     /// Runs it with `seed`.
     #[must_use]
     pub fn run(&self, seed: u64) -> Score {
+        self.run_watched(seed, &mut |_| ())
+    }
+
+    /// As [`Contest::run`], and shows each answer to `watch`.
+    pub fn run_watched(&self, seed: u64, watch: &mut dyn FnMut(&Heard<'_>)) -> Score {
         let window_ms = (self.hidden.window_s * 1000.0) as u64;
         let params = Params {
             mode: self.mode,
@@ -104,6 +135,7 @@ impl Contest {
         let greedy = Hidden { counts_refused: false, ..self.hidden };
         let mut run = Run {
             plan: self,
+            watch,
             rng: Rng::new(seed),
             events: Events::default(),
             arrivals: Arrivals::new(self.demand, &self.hidden, self.idle),
@@ -135,7 +167,7 @@ impl Run<'_> {
             Event::Reaches { replica, sent_at, probe, back_us } => {
                 let stray = self.rng.chance(self.plan.hidden.strays);
                 let refused = !self.provider.serves(at_us - START_US) || stray;
-                self.tally.sent(at_us - START_US, refused, self.provider.limit(at_us - START_US));
+                self.tally.sent(at_us - START_US, refused);
                 self.events.at(back_us, Event::Answers { replica, sent_at, probe, refused });
             }
             Event::Answers { replica, sent_at, probe, refused } => {
@@ -192,6 +224,9 @@ impl Run<'_> {
         } else {
             told.account.answered(sent_at, refused, now, &mut self.rng);
         }
+        let at_s = (at_us - START_US) as f64 / 1e6;
+        let refused = refused.is_some();
+        (self.watch)(&Heard { at_s, now, replica, probe, refused, gate: &told.account.gate });
         let due = told.account.probe_due(now);
         if let Some(due) = due.filter(|_| due != was_due) {
             self.events.at(due.max(now) * 1000, Event::ProbeDue { replica });
@@ -239,101 +274,6 @@ impl Run<'_> {
         let way = WAY_US * self.rng.even();
         if !self.rng.chance(LOST) {
             self.events.at(at_us + way as u64, event);
-        }
-    }
-}
-
-/// What is counted.
-struct Tally {
-    from_us: u64,
-    step: Option<(u64, f64, f64)>,
-    window_us: u64,
-    granted: f64,
-    served: f64,
-    refused: f64,
-    minute: (u64, f64, f64),
-    worst: f64,
-    window: (u64, f64, f64),
-    good: u64,
-    followed: f64,
-}
-
-impl Tally {
-    fn new(plan: &Contest) -> Self {
-        let step = plan.hidden.step.map(|(at, to)| ((at * 1e6) as u64, plan.hidden.limit, to));
-        Self {
-            from_us: (plan.seconds.0 * 1e6) as u64,
-            step,
-            window_us: (plan.hidden.window_s * 1e6) as u64,
-            granted: 0.0,
-            served: 0.0,
-            refused: 0.0,
-            minute: (0, 0.0, 0.0),
-            worst: 0.0,
-            window: (0, 0.0, 0.0),
-            good: 0,
-            followed: f64::INFINITY,
-        }
-    }
-
-    /// A greedy client was granted one.
-    fn granted(&mut self, at_us: u64) {
-        self.granted += f64::from(at_us >= self.from_us);
-    }
-
-    fn sent(&mut self, at_us: u64, refused: bool, limit: f64) {
-        let (served, refused) = (f64::from(!refused), f64::from(refused));
-        if at_us >= self.from_us {
-            self.served += served;
-            self.refused += refused;
-            let minute = at_us / MINUTE_US;
-            if minute != self.minute.0 {
-                self.end_minute();
-                self.minute = (minute, 0.0, 0.0);
-            }
-            (self.minute.1, self.minute.2) = (self.minute.1 + served, self.minute.2 + refused);
-        }
-        if let Some((step, from, to)) = self.step.filter(|(step, _, _)| at_us >= *step) {
-            let number = (at_us - step) / self.window_us;
-            if number != self.window.0 {
-                self.end_window(from, to);
-                self.window = (number, 0.0, 0.0);
-            }
-            (self.window.1, self.window.2) = (self.window.1 + served, self.window.2 + refused);
-        }
-        let _ = limit;
-    }
-
-    fn end_minute(&mut self) {
-        let sent = self.minute.1 + self.minute.2;
-        if sent > 0.0 && self.minute.0 * MINUTE_US >= self.from_us {
-            self.worst = self.worst.max(self.minute.2 / sent);
-        }
-    }
-
-    /// A fall is followed when two windows in a row send no more than the new limit and are granted half of it, a rise
-    /// when one is granted 85 %.
-    fn end_window(&mut self, from: f64, to: f64) {
-        let (number, served, refused) = self.window;
-        let falls = to < from;
-        let good = if falls {
-            served + refused <= 1.02 * to + 1.0 && served >= 0.5 * to
-        } else {
-            served >= 0.85 * to
-        };
-        self.good = if good { self.good + 1 } else { 0 };
-        if self.followed.is_infinite() && self.good >= if falls { 2 } else { 1 } {
-            self.followed = if falls { number as f64 - 1.0 } else { number as f64 + 1.0 };
-        }
-    }
-
-    fn score(mut self) -> Score {
-        self.end_minute();
-        Score {
-            used: self.served / self.granted.max(1.0),
-            refused: self.refused / (self.served + self.refused).max(1.0),
-            worst_minute: self.worst,
-            followed: self.followed,
         }
     }
 }

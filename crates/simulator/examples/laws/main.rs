@@ -1,7 +1,12 @@
 //! Both laws of learning against every kind of hidden limit, on a virtual clock: prints the table of `docs/learning.md`.
 //!
-//! `cargo run --release -p simulator --example laws -- [listed|steps|drawn] [--law steady|aimd] [--replicas N]
-//! [--seeds N] [--draw SEED] [--count N] [--only TEXT]`
+//! `cargo run --release -p simulator --example laws -- [listed|steps|drawn|table|plot] [--law steady|aimd|both]
+//! [--replicas N] [--seeds N] [--draw SEED] [--count N] [--only TEXT] [--trace]`. `table` prints what the page quotes, of both
+//! laws and of one, four and eight replicas; `plot` writes `target/laws/steady.svg`; `--trace` prints every decision.
+
+mod plot;
+mod table;
+mod trace;
 
 use std::process::ExitCode;
 use std::sync::Mutex;
@@ -18,10 +23,22 @@ struct Options {
     draw: u64,
     count: usize,
     only: String,
+    trace: bool,
 }
 
 fn main() -> ExitCode {
     match options(std::env::args().skip(1)) {
+        Ok(options) if options.groups == ["plot"] => match plot::write() {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                eprintln!("{}: {error}", plot::FILE);
+                ExitCode::FAILURE
+            }
+        },
+        Ok(options) if options.groups == ["table"] => {
+            table::print(options.count, options.draw, options.seeds);
+            ExitCode::SUCCESS
+        }
         Ok(options) => {
             for law in &options.laws {
                 run(&options, *law);
@@ -44,6 +61,7 @@ fn options(mut arguments: impl Iterator<Item = String>) -> Result<Options, Strin
         draw: convergence::HELD_OUT,
         count: 60,
         only: String::new(),
+        trace: false,
     };
     while let Some(argument) = arguments.next() {
         let mut value = || arguments.next().ok_or_else(|| format!("{argument} needs a value"));
@@ -61,8 +79,9 @@ fn options(mut arguments: impl Iterator<Item = String>) -> Result<Options, Strin
             "--seeds" => options.seeds = number(value()?)?,
             "--draw" => options.draw = number(value()?)?,
             "--count" => options.count = number(value()?)? as usize,
+            "--trace" => options.trace = true,
             "--only" => options.only = value()?,
-            "listed" | "steps" | "drawn" => options.groups.push(argument),
+            "listed" | "steps" | "drawn" | "table" | "plot" => options.groups.push(argument),
             other => return Err(format!("what is {other}?")),
         }
     }
@@ -84,6 +103,9 @@ fn run(options: &Options, law: Mode) {
             entries
                 .iter_mut()
                 .for_each(|entry| entry.contest.replicas = entry.contest.replicas.max(replicas));
+        }
+        if options.trace {
+            entries.iter().for_each(trace::print);
         }
         let scores = scores(&entries, options.seeds);
         println!("\n{law:?}, {group}");
@@ -117,7 +139,7 @@ fn summary(scores: &[Score]) {
     let at = |values: &[f64], part: f64| {
         values.get((values.len() as f64 * part) as usize).copied().unwrap_or(0.0) * 100.0
     };
-    let both = scores.iter().filter(|s| s.used >= 0.92 && s.refused <= 0.002).count();
+    let both = scores.iter().filter(|score| score.reaches_both()).count();
     println!(
         "{} scenarios: used median {:.1} lowest tenth {:.1}; refused median {:.3} highest tenth {:.3}; both goals {both}",
         scores.len(),
