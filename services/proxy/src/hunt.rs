@@ -82,7 +82,7 @@ pub(crate) struct Hunt<'a> {
     failures: u32,
     limited: bool,
     waited: Duration,
-    /// How many attempts had been counted when health excluded everybody.
+    /// How many attempts had been counted when nobody was left whom health allows.
     resorted_at: Option<u32>,
     /// When tokens were first waited for.
     in_doubt_since: Option<Instant>,
@@ -243,12 +243,16 @@ impl<'a> Hunt<'a> {
         }
     }
 
-    /// Health excluded everybody: one attempt at whoever failed longest ago. A refusal that uses up no attempt does
-    /// not end it.
+    /// Nobody whom health allows is left: one attempt at whoever failed longest ago. A refusal that uses up no attempt
+    /// does not end it.
     fn resort(&mut self, cost: Cost, permits: Permits) -> Result<Picked, End> {
-        let since = *self.resorted_at.get_or_insert(self.attempts);
-        let chosen =
-            if self.attempts > since { None } else { last_resort(self.request.chain, &self.wish(cost)) };
+        let begun = self.resorted_at.is_some();
+        let chosen = if begun || self.asked == 0 || self.all_failed() {
+            let since = *self.resorted_at.get_or_insert(self.attempts);
+            if self.attempts > since { None } else { last_resort(self.request.chain, &self.wish(cost)) }
+        } else {
+            None
+        };
         let Some(index) = chosen else {
             let problem = if self.limited && self.failures == 0 {
                 Problem::Saturated { at: self.soonest_opening() }
@@ -263,7 +267,12 @@ impl<'a> Hunt<'a> {
         Ok(Picked { index, ticket: None, overflow: None, cost, permits })
     }
 
-    /// Whether health excluded everybody.
+    /// Whether nobody who was asked had anything to say.
+    fn all_failed(&self) -> bool {
+        self.failures > 0 && self.refusal.is_none() && self.bad_request.is_none()
+    }
+
+    /// Whether nobody is left whom health allows.
     pub(crate) fn is_last_resort(&self) -> bool {
         self.resorted_at.is_some()
     }

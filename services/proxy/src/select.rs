@@ -343,17 +343,18 @@ fn note(
     }
 }
 
-/// When health excludes every endpoint that could serve, it excludes none: the one that failed longest ago.
+/// When nobody whom health allows is left, it excludes nobody: the one that failed longest ago.
 pub(crate) fn last_resort(chain: &Chain, wish: &Wish<'_>) -> Option<u16> {
-    let able = |index: &u16| fits(chain, *index, wish) && parked(chain, chain.at(*index), wish).is_none();
+    let excluded = |index: &u16| {
+        let endpoint = chain.at(*index);
+        !wish.tried.contains(*index)
+            && endpoint.state.rank().is_none()
+            && fits(chain, *index, wish)
+            && parked(chain, endpoint, wish).is_none()
+    };
     let allowed = chain.tiers.iter().filter(|tier| wish.public || tier.role != Role::Public);
-    let indices: Vec<u16> =
-        allowed.flat_map(|tier| tier.order.iter().map(|index| index.load(Relaxed))).filter(able).collect();
-    if indices.iter().any(|index| chain.at(*index).state.rank().is_some()) {
-        return None;
-    }
-    let untried = indices.into_iter().filter(|index| !wish.tried.contains(*index));
-    untried.min_by_key(|index| chain.at(*index).state.last_failed())
+    let indices = allowed.flat_map(|tier| tier.order.iter().map(|index| index.load(Relaxed)));
+    indices.filter(excluded).min_by_key(|index| chain.at(*index).state.last_failed())
 }
 
 #[cfg(test)]

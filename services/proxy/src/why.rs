@@ -301,7 +301,7 @@ fn line(step: &Step, rule: impl Fn(RuleId) -> String) -> Line {
         }
         What::LastResort { endpoint } => Line {
             at_ms,
-            what: "asked although every endpoint is unhealthy",
+            what: "asked although it is unhealthy: nobody healthy answered",
             endpoint: named(endpoint),
             ..Line::default()
         },

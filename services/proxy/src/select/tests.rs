@@ -162,7 +162,7 @@ fn health_ranks_and_excludes() {
     chain.endpoints[2].state.probed(NOW, NOW, false);
     used(&chain, [0, 500, 0]);
     assert_eq!(order(&chain, wish), "ba", "good, then never seen; a fresh bad one not at all");
-    assert_eq!(last_resort(&chain, &wish(&Indices::default())), None);
+    assert_eq!(last_resort(&chain, &wish(&Indices::default())), Some(2), "when nobody else had an answer");
     chain.endpoints[0].state.probed(NOW + 1, NOW + 1, false);
     chain.endpoints[1].state.probed(NOW + 2, NOW + 2, false);
     chain.endpoints[1].state.probed(NOW + 3, NOW + 3, false);

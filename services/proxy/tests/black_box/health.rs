@@ -66,6 +66,25 @@ async fn an_outage_of_everything_ends_with_it() {
     }
 }
 
+/// Kills: a request that fails because the checks have not seen yet who is down and who is back.
+#[tokio::test]
+async fn who_is_back_is_asked_before_a_request_fails() {
+    let world = World::build()
+        .primary("a", Behaviour::status(500))
+        .fallback("b", Behaviour::Healthy)
+        .env("ENDPOINT_FAILURE_THRESHOLD", "1")
+        .env("EPHEMERAL_CHECKS_INTERVAL", "600")
+        .start()
+        .await;
+    world.client.volley(1..10).await;
+    world.proxy.logged("Down", 1).await;
+    world["a"].set(Behaviour::Healthy).await.expect("recovers");
+    world["b"].set(Behaviour::status(500)).await.expect("breaks");
+    for id in 0..10 {
+        assert_eq!(world.client.post(call(id).to_string()).await.json(), right(id));
+    }
+}
+
 /// Kills: readiness that never comes without a checker.
 #[tokio::test]
 async fn the_proxy_becomes_ready() {
