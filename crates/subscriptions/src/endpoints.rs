@@ -25,6 +25,7 @@ pub(crate) struct Endpoints {
 #[derive(Clone, Copy, Debug, Default)]
 struct State {
     eligible: bool,
+    open: bool,
     failures: u32,
     /// Left alone until then.
     paused: Option<Instant>,
@@ -49,7 +50,8 @@ impl Endpoints {
         let mut states = std::mem::take(&mut self.states);
         for candidate in candidates {
             let state = states.remove(&candidate.endpoint).unwrap_or_default();
-            self.states.insert(candidate.endpoint, State { eligible: candidate.eligible, ..state });
+            let Candidate { endpoint, eligible, open } = *candidate;
+            self.states.insert(endpoint, State { eligible, open, ..state });
         }
     }
 
@@ -71,6 +73,14 @@ impl Endpoints {
         let mut order = self.order.clone();
         order.sort_by_key(failed);
         order
+    }
+
+    /// Whether it may be asked when nobody eligible is left: shut out by health alone, and not by a failure just now.
+    pub(crate) fn is_last_resort(&self, endpoint: EndpointId, now: Instant) -> bool {
+        let state = self.states.get(&endpoint);
+        state.is_some_and(|state| {
+            !state.eligible && state.open && state.paused.is_none_or(|until| until <= now)
+        })
     }
 
     pub(crate) fn open(&self, endpoint: EndpointId, now: Instant) -> Open {
@@ -119,7 +129,7 @@ impl Endpoints {
 
     pub(crate) fn worked(&mut self, endpoint: EndpointId) {
         if let Some(state) = self.states.get_mut(&endpoint) {
-            *state = State { eligible: state.eligible, ..State::default() };
+            *state = State { eligible: state.eligible, open: state.open, ..State::default() };
         }
     }
 }
@@ -130,6 +140,10 @@ mod tests {
     use rand::SeedableRng;
     use rand::rngs::SmallRng;
 
+    fn good(endpoint: EndpointId) -> Candidate {
+        Candidate { endpoint, eligible: true, open: true }
+    }
+
     // Kills: going again to who has just failed while others have not, and never going back to the preferred.
     #[test]
     fn who_failed_lately_comes_last() {
@@ -137,7 +151,7 @@ mod tests {
         let now = Instant::now();
         let ids = [1, 2, 3].map(EndpointId);
         let (mut endpoints, mut rng) = (Endpoints::default(), SmallRng::seed_from_u64(1));
-        endpoints.update(&ids.map(|endpoint| Candidate { endpoint, eligible: true }));
+        endpoints.update(&ids.map(good));
         endpoints.failed(ids[0], now, &mut rng);
         assert_eq!(endpoints.order(now), [2, 3, 1].map(EndpointId));
         endpoints.failed(ids[1], now, &mut rng);
@@ -154,10 +168,7 @@ mod tests {
         let now = Instant::now();
         let (one, two) = (EndpointId(1), EndpointId(2));
         let (mut endpoints, mut rng) = (Endpoints::default(), SmallRng::seed_from_u64(1));
-        endpoints.update(&[
-            Candidate { endpoint: one, eligible: true },
-            Candidate { endpoint: two, eligible: false },
-        ]);
+        endpoints.update(&[good(one), Candidate { eligible: false, ..good(two) }]);
         assert_eq!((endpoints.open(one, now), endpoints.open(two, now)), (Open::Now, Open::Never));
         let mut pauses = Vec::new();
         for _ in 0..40 {
@@ -171,7 +182,7 @@ mod tests {
         );
         endpoints.limited(one, Some(Duration::from_secs(60)), now, &mut rng);
         assert_eq!(endpoints.open(one, now), Open::At(now + Duration::from_secs(60), true));
-        endpoints.update(&[Candidate { endpoint: one, eligible: true }]);
+        endpoints.update(&[good(one)]);
         assert!(endpoints.open(one, now) != Open::Now && !endpoints.has(two), "what stays is kept");
         endpoints.worked(one);
         assert_eq!(endpoints.open(one, now), Open::Now);

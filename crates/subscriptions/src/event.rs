@@ -45,6 +45,8 @@ pub struct Candidate {
     pub endpoint: EndpointId,
     /// It may be given more: healthy, not parked, not draining. What it has is kept either way.
     pub eligible: bool,
+    /// Not parked, healthy or not: it may be asked for a first subscription when nobody eligible made it.
+    pub open: bool,
 }
 
 /// How an upstream socket ended.

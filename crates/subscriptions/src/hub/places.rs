@@ -36,7 +36,13 @@ impl Hub {
                     continue;
                 }
                 Found::Later { at, limited } => self.wait_for(group, at, limited, now),
-                Found::Nobody => self.nobody(group, now),
+                Found::Nobody => match self.resort(group, now, allowance) {
+                    Some(socket) => {
+                        self.assign(group, socket);
+                        continue;
+                    }
+                    None => self.nobody(group, now),
+                },
             };
             earliest = match (earliest, at) {
                 (Some(earliest), Some(at)) => Some(earliest.min(at)),
@@ -69,6 +75,19 @@ impl Hub {
             later = Some(later.map_or(at, |later| later.min(at)));
         }
         later.map_or(Found::Nobody, |(at, limited)| Found::Later { at, limited })
+    }
+
+    /// Nobody eligible made a new group's subscription, and nobody said why not: one that health shuts out may be back.
+    fn resort(&mut self, id: GroupId, now: Instant, allowance: &mut dyn Allowance) -> Option<SocketId> {
+        let group =
+            self.groups.get(&id).filter(|group| group.members.is_empty() && group.refusal.is_none())?;
+        let fresh = |endpoint: &EndpointId| {
+            self.endpoints.is_last_resort(*endpoint, now)
+                && !group.tried.contains(endpoint)
+                && !group.cannot.contains(endpoint)
+        };
+        let endpoint = self.endpoints.order(now).into_iter().find(fresh)?;
+        self.socket_on(endpoint, now, allowance).ok()
     }
 
     /// A socket of the endpoint that has room, or a new one.

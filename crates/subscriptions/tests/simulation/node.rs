@@ -16,6 +16,8 @@ pub(crate) struct Node {
     pub(crate) silent: bool,
     /// Follows the chain no more.
     pub(crate) frozen: bool,
+    /// As the health checks see it.
+    pub(crate) eligible: bool,
     pub(crate) sockets: BTreeMap<SocketId, Socket>,
     pub(crate) subscribed: usize,
     /// So many blocks behind the network.
@@ -39,6 +41,7 @@ impl Node {
             up: true,
             silent: false,
             frozen: false,
+            eligible: true,
             sockets: BTreeMap::new(),
             subscribed: 0,
             lag: 0,

@@ -68,7 +68,7 @@ fn a_node_that_stands_still_is_left() {
     world.check();
     world.nodes[1].frozen = true;
     world.kill(0, End::Normal);
-    world.apply(Event::Endpoints(vec![Candidate { endpoint: EndpointId(2), eligible: true }]));
+    world.apply(Event::Endpoints(vec![Candidate { endpoint: EndpointId(2), eligible: true, open: true }]));
     mine(&mut world, 8, 0);
     assert_eq!(world.nodes[1].sockets.len(), 1, "there is nobody else");
 }
@@ -150,7 +150,7 @@ fn own_subscriptions_go_elsewhere_too() {
     assert_eq!((world.nodes[1].subscribed > 0, world.closed.len()), (true, 0));
     let mut world = served(Kind::Pending);
     world.nodes[1].refuses = Some(Blame::Capability);
-    world.apply(Event::Endpoints(vec![Candidate { endpoint: EndpointId(2), eligible: true }]));
+    world.apply(Event::Endpoints(vec![Candidate { endpoint: EndpointId(2), eligible: true, open: true }]));
     world.run(1000);
     assert_eq!(world.closed.first().map(|(_, reason)| *reason), Some(Reason::NotElsewhere));
 }
@@ -192,8 +192,29 @@ fn resubscribing_keeps_to_the_ceiling() {
 fn a_removed_endpoint_hands_over() {
     let mut world = served(Kind::Logs);
     mine(&mut world, 2, 2);
-    world.apply(Event::Endpoints(vec![Candidate { endpoint: EndpointId(2), eligible: true }]));
+    world.apply(Event::Endpoints(vec![Candidate { endpoint: EndpointId(2), eligible: true, open: true }]));
     mine(&mut world, 2, 2);
     world.check();
     assert_eq!((world.nodes[0].sockets.len(), world.nodes[1].sockets.len(), world.closed.len()), (0, 1, 0));
+}
+
+// Kills: refusing a subscription while somebody could make it who was seen bad a while ago, and asking such a one while
+// somebody healthy can.
+#[test]
+fn who_was_seen_bad_is_asked_before_a_client_is_refused() {
+    let mut world = World::new(1, 2, settings());
+    world.nodes[1].eligible = false;
+    world.tell_endpoints();
+    world.subscribe(1, Kind::Heads);
+    world.run(500);
+    assert_eq!((world.nodes[0].subscribed, world.nodes[1].subscribed), (1, 0));
+    let mut world = World::new(1, 2, settings());
+    world.nodes[1].eligible = false;
+    world.tell_endpoints();
+    world.nodes[0].up = false;
+    world.subscribe(1, Kind::Heads);
+    world.run(500);
+    assert_eq!((world.nodes[1].subscribed, world.refused.len()), (1, 0));
+    mine(&mut world, 2, 0);
+    world.check();
 }

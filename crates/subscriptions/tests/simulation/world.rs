@@ -110,7 +110,11 @@ impl World {
     }
 
     pub(crate) fn tell_endpoints(&mut self) {
-        let candidates = self.nodes.iter().map(|node| Candidate { endpoint: node.endpoint, eligible: true });
+        let candidates = self.nodes.iter().map(|node| Candidate {
+            endpoint: node.endpoint,
+            eligible: node.eligible,
+            open: true,
+        });
         let candidates = candidates.collect();
         self.apply(Event::Endpoints(candidates));
     }

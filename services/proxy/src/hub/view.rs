@@ -57,6 +57,6 @@ fn candidates(chain: &Chain, now_ms: u64) -> Vec<Candidate> {
     let healthy = all.iter().any(|(_, usable, open)| *usable && *open);
     let eligible = |usable: bool, open: bool| open && (usable || !healthy);
     all.into_iter()
-        .map(|(endpoint, usable, open)| Candidate { endpoint, eligible: eligible(usable, open) })
+        .map(|(endpoint, usable, open)| Candidate { endpoint, eligible: eligible(usable, open), open })
         .collect()
 }
