@@ -7,11 +7,11 @@ use crate::net::Body;
 use crate::reply::Problem;
 use crate::why::RequestId;
 use crate::worker::Worker;
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use http::Response;
 use http::header::{CONTENT_LENGTH, EXPECT};
 use http::request::Parts;
-use http_body_util::BodyExt;
+use http_body_util::{BodyExt, Limited};
 use hyper::body::Incoming;
 use std::time::Duration;
 
@@ -53,15 +53,7 @@ pub(super) fn declared(head: &Parts) -> Option<u64> {
 
 /// The whole body, if it is short.
 async fn short(body: &mut Incoming) -> Option<Bytes> {
-    let mut text = BytesMut::new();
-    while let Some(frame) = body.frame().await {
-        let Ok(chunk) = frame.ok()?.into_data() else { continue };
-        if text.len() + chunk.len() > SHORT {
-            return None;
-        }
-        text.extend_from_slice(&chunk);
-    }
-    Some(text.freeze())
+    Some(Limited::new(body, SHORT).collect().await.ok()?.to_bytes())
 }
 
 /// Reads on what nobody wants, while the answer goes out.
