@@ -174,6 +174,11 @@ def bare(port: int, endpoints: list[int], _scenario: Scenario, binaries: Path, _
 
 
 def haproxy(port: int, endpoints: list[int], _scenario: Scenario, _binaries: Path, work: Path):
+    return haproxy_command(port, endpoints, work, "http-reuse always"), {}
+
+
+def haproxy_command(port: int, endpoints: list[int], work: Path, more: str) -> list[str]:
+    """HAProxy on this port before these endpoints in turn; `more` is one line for its `defaults`."""
     servers = "\n".join(f"    server s{n} 127.0.0.1:{p}" for n, p in enumerate(endpoints))
     config = work / "haproxy.cfg"
     config.write_text(f"""
@@ -185,7 +190,7 @@ defaults
     timeout connect 5s
     timeout client 60s
     timeout server 60s
-    http-reuse always
+    {more}
 frontend in
     bind 127.0.0.1:{port}
     default_backend nodes
@@ -193,7 +198,7 @@ backend nodes
     balance roundrobin
 {servers}
 """)
-    return [executable("haproxy"), "-db", "-f", str(config)], {}
+    return [executable("haproxy"), "-db", "-f", str(config)]
 
 
 def nginx(port: int, endpoints: list[int], _scenario: Scenario, _binaries: Path, work: Path):

@@ -5,7 +5,7 @@ import statistics
 import subprocess
 from pathlib import Path
 
-from programs import CORES, Program, Scenario, executable, free_port, start_upstream
+from programs import CORES, Program, Scenario, free_port, haproxy_command, start_upstream
 
 FOLLOWERS = 1000
 # The most that one process is meant to serve on a chain; descriptors end near 20,000.
@@ -71,24 +71,7 @@ def start_headgate(binaries: Path, http: int, sockets: dict[str, int], work: Pat
 
 def start_haproxy(upstream: int, work: Path) -> Program:
     port = free_port()
-    config = work / "tunnel.cfg"
-    config.write_text(f"""
-global
-    nbthread {CORES}
-    maxconn 8000
-defaults
-    mode http
-    timeout connect 5s
-    timeout client 60s
-    timeout server 60s
-    timeout tunnel 1h
-frontend in
-    bind 127.0.0.1:{port}
-    default_backend nodes
-backend nodes
-    server s0 127.0.0.1:{upstream}
-""")
-    program = Program("haproxy", [executable("haproxy"), "-db", "-f", str(config)], port, work)
+    program = Program("haproxy", haproxy_command(port, [upstream], work, "timeout tunnel 1h"), port, work)
     program.wait_until_it_listens()
     return program
 
