@@ -18,7 +18,8 @@ for id in $(seq 1 20); do
         -d "{\"jsonrpc\":\"2.0\",\"id\":$id,\"method\":\"eth_blockNumber\",\"params\":[]}")
     [[ $answer == *"\"id\":$id"* && $answer == *'"result":"0x'* ]] || failed "call $id got: $answer"
 done
-curl -fsS "http://127.0.0.1:$metrics_port/metrics" | grep -q '^headgate_http_requests_total' || failed "no metrics"
+metrics=$(curl -fsS "http://127.0.0.1:$metrics_port/metrics") || failed "no metrics"
+[[ $metrics == *$'\nheadgate_http_requests_total'* ]] || failed "no requests counted"
 
 kill -TERM "$proxy"
 status=0

@@ -61,6 +61,13 @@ if [[ -n $full ]]; then
     stage "fuzz" 900 scripts/fuzz.sh 20
 fi
 
+# A long output is often kept only by its end: what failed is told again there.
+for name in "${failed_stages[@]}"; do
+    printf '\n== %s: how it failed\n' "$name"
+    grep -aE '^(test .*FAILED|thread .* panicked|FAILED|error)' "$logs/${name// /-}" | cut -c1-300 | tail -20 || true
+    tail -25 "$logs/${name// /-}" | cut -c1-300
+done
+
 printf '\ntests: %s\n' "$(totals)"
 say "stages: $stages_passed passed, ${#failed_stages[@]} failed"
 ((${#failed_stages[@]} == 0)) || die "failed:$(printf ' [%s]' "${failed_stages[@]}")"

@@ -120,7 +120,9 @@ docker compose up --detach --no-deps --wait --scale demo-proxy=2 demo-proxy >/de
 
 # The demo's load has met ceilings by now, and moody was out.
 prometheus=http://127.0.0.1:$PROMETHEUS_PORT
-has_recovered() { curl -fsS "$prometheus/api/v1/query" --data-urlencode 'query=headgate_recoveries_total > 0' | grep -q '"value"'; }
+has_recovered() {
+    [[ $(curl -fsS "$prometheus/api/v1/query" --data-urlencode 'query=headgate_recoveries_total > 0') == *'"value"'* ]]
+}
 wait_until 120 has_recovered || failed "nothing was parked and came back under the demo's load"
 python3 $here/queries.py "$prometheus"
 docker compose exec -T prometheus promtool check rules /etc/prometheus/alerts.yml | tail -2
