@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """A client that must not notice anything: calls over kept-alive connections until told to stop (SIGTERM).
 
-client.py HOST PORT PATH CONNECTIONS. At the end it prints how many calls it made and every one that failed. A
-connection that was closed while idle is opened anew, as any client does; a call that was sent is never repeated.
+client.py HOST PORT PATH CONNECTIONS. At the end it prints how many calls it made, LEAST on each connection however soon
+it is told to stop, and every one that failed. A connection that was closed while idle is opened anew, as any client
+does; a call that was sent is never repeated.
 """
 
 import http.client
@@ -13,6 +14,7 @@ import threading
 import time
 
 PAUSE = 0.05
+LEAST = 50
 stop = threading.Event()
 
 
@@ -23,7 +25,7 @@ class Caller(threading.Thread):
         self.connection, self.calls, self.failures = None, 0, []
 
     def run(self):
-        while not stop.is_set():
+        while not stop.is_set() or self.calls < LEAST:
             self.calls += 1
             began = time.time()
             problem = self.call(f"{self.number}-{self.calls}")
