@@ -2,7 +2,9 @@
 //! Static ceilings are exact and all or nothing over every limit; without any, a ceiling may be learned. Decides
 //! nothing about parking, health or who else could serve.
 
-use std::collections::BTreeMap;
+mod day;
+mod sharing;
+
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -13,11 +15,9 @@ use crate::learned::Learned;
 use crate::several::Ceiling as _;
 use crate::steady::Steady;
 use crate::{
-    CeilingKind, Cost, Door, Evidence, Footprint, Holder, Leased, Limit, LocalMs, Lowered, Overflow, Sender,
-    Ticket, Unit, Usage24h, several,
+    CeilingKind, Cost, Door, Evidence, Holder, Leased, Limit, LocalMs, Lowered, Overflow, Sender, Ticket,
+    Unit, Usage24h, several,
 };
-
-const DAY_MS: f64 = 86_400_000.0;
 
 /// One account's ceilings and use. Shared by all workers; every method takes `&self`.
 ///
@@ -292,43 +292,6 @@ impl Gate {
         }
     }
 
-    /// Requests of the last 24 hours.
-    #[must_use]
-    pub fn use_24h(&self, now: u64) -> u64 {
-        self.usage.total(now)
-    }
-
-    /// Counts `n` requests that were never sent, so that a newcomer starts level with its tier.
-    pub fn lift_24h(&self, n: u32, now: u64) {
-        self.usage.lift(n, now);
-    }
-
-    /// Goes on from the 24-hour use of `before`.
-    pub fn carry_24h(&self, before: &Self, now: u64) {
-        self.usage.carry(&before.usage, now);
-    }
-
-    /// What this process dispatched in the last 24 hours, by the hour's number, newest first.
-    #[must_use]
-    pub fn own_24h(&self, now: u64) -> Vec<(u64, u32)> {
-        self.usage.own(now)
-    }
-
-    /// What all other processes dispatched, by the hour's number.
-    pub fn adopt_24h(&self, others: &BTreeMap<u64, u32>, now: u64) {
-        self.usage.adopt(others, now);
-    }
-
-    /// 24-hour use ÷ what the tightest ceiling on requests allows in 24 hours; `None` without such a ceiling.
-    #[must_use]
-    pub fn utilisation(&self, now: u64) -> Option<f64> {
-        let per_day = |view: &CeilingView| view.limit as f64 * DAY_MS / view.window_ms.max(1) as f64;
-        let requests = |view: &CeilingView| view.unit == Unit::Requests;
-        let ceiling =
-            self.snapshot(now).iter().filter(|view| requests(view)).map(per_day).reduce(f64::min)?;
-        Some(self.use_24h(now) as f64 / ceiling.max(f64::MIN_POSITIVE))
-    }
-
     /// What a request above a learned ceiling would find.
     #[must_use]
     pub fn overflow(&self, now: u64) -> Door {
@@ -346,47 +309,6 @@ impl Gate {
         self.with_overflow(Overflow::ended);
     }
 
-    /// What was learned, to be written to the store by compare-and-set; `None` if this gate does not learn.
-    #[must_use]
-    pub fn export(&self) -> Option<Record> {
-        match &self.ceilings {
-            Ceilings::Learned(learned) => Some(Record::Aimd(learned.export())),
-            Ceilings::Steady(steady) => steady.export().map(|level| Record::Steady(Box::new(level))),
-            Ceilings::None | Ceilings::Fixed(_) | Ceilings::Leased(_) => None,
-        }
-    }
-
-    /// The level that the steady law keeps, if it knows one.
-    #[must_use]
-    pub fn level(&self) -> Option<aimd::steady::Level> {
-        match &self.ceilings {
-            Ceilings::Steady(steady) => steady.export(),
-            Ceilings::None | Ceilings::Fixed(_) | Ceilings::Leased(_) | Ceilings::Learned(_) => None,
-        }
-    }
-
-    /// What is asked of a learned ceiling here, and used, for the other processes that share it. `None` if nothing is
-    /// shared in this way.
-    #[must_use]
-    pub fn footprint(&self, now: u64) -> Option<Footprint> {
-        match &self.ceilings {
-            Ceilings::Learned(learned) => {
-                Some(Footprint { wanted: learned.wanted(now), ..Footprint::default() })
-            }
-            Ceilings::Steady(steady) => Some(steady.footprint(now)),
-            Ceilings::None | Ceilings::Fixed(_) | Ceilings::Leased(_) => None,
-        }
-    }
-
-    /// All other processes together ask for so much and use so much: a learned ceiling is divided.
-    pub fn beside(&self, others: &Footprint, now: u64) {
-        match &self.ceilings {
-            Ceilings::Learned(learned) => learned.beside(others.wanted, now),
-            Ceilings::Steady(steady) => steady.beside(others),
-            Ceilings::None | Ceilings::Fixed(_) | Ceilings::Leased(_) => {}
-        }
-    }
-
     /// A level is kept for this account.
     #[must_use]
     pub fn keeps_level(&self) -> bool {
@@ -398,26 +320,6 @@ impl Gate {
         if let Ceilings::Steady(steady) = &self.ceilings {
             steady.close(until, now);
         }
-    }
-
-    /// An account with a level, or without one yet, is in use: others should hear more often than usual of what is used, by
-    /// which they judge theirs.
-    #[must_use]
-    pub fn is_lively(&self, now: u64) -> bool {
-        matches!(&self.ceilings, Ceilings::Steady(steady) if steady.is_busy(now))
-    }
-
-    /// Takes over what other replicas learned, as read from the store. False if it does not apply here.
-    pub fn adopt(&self, record: &Record, now: u64) -> bool {
-        let adopted = match &self.ceilings {
-            Ceilings::Learned(learned) => learned.adopt(&record.clone().into_aimd(learned.params()), now),
-            Ceilings::Steady(steady) => {
-                record.clone().into_steady(steady.params()).is_some_and(|level| steady.adopt(&level))
-            }
-            Ceilings::None | Ceilings::Fixed(_) | Ceilings::Leased(_) => false,
-        };
-        self.note_gated();
-        adopted
     }
 
     fn note_gated(&self) {

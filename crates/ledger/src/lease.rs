@@ -6,18 +6,16 @@
 //! window, less 20 ms; one for the coming window starts at the instant the grant was received, plus what then
 //! remained until its start.
 
+mod alone;
+
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::calendar::{Calendar, MARGIN_MS};
 use crate::demand::Demand;
-use crate::presence::share;
 use crate::{Ask, Block, Grant, Holder, LocalMs, Plan, Spent, Which};
+use alone::Alone;
 
-/// Cut off, a replica spends its share only in windows that begin this long after it closed its connection.
-const QUIET_MS: u64 = 3_000;
-/// Windows this long are shared by what was last known to remain.
-const LONG_MS: u64 = 3_600_000;
 /// A block is refilled when less than this part of it is left.
 const REFILL_PART: u32 = 5;
 
@@ -76,17 +74,6 @@ struct Coming {
     tokens: u32,
     starts: LocalMs,
     ends: LocalMs,
-}
-
-/// What may be spent in `window`, cut off from the store.
-#[derive(Debug, Clone, Copy)]
-struct Alone {
-    window: u64,
-    given: u32,
-    /// What may have been spent in the windows before it that still count.
-    before: u32,
-    /// The window is over for everybody by then, and nothing more need be reported.
-    over: LocalMs,
 }
 
 impl Lease {
@@ -317,50 +304,11 @@ impl Lease {
         (!dry && (waiting > 0 || self.is_low(now) || self.block.is_over(now))).then_some(Which::Running)
     }
 
-    /// Gives this replica its share of the running window, if it may have one.
-    fn go_alone(&self, state: &mut State, now: LocalMs) {
-        let Some(closed) = state.cut_off else { return };
-        let proxies = state.proxies.unwrap_or(self.assumed);
-        let Some((window, starts, ends)) = self.calendar(state, now).window_at(self.plan.period_ms(), now)
-        else {
-            return;
-        };
-        let of_loss = starts < closed.plus(QUIET_MS);
-        let long = self.plan.period_ms() >= LONG_MS;
-        let amount = match (of_loss, long) {
-            (true, false) => return,
-            (true, true) if now < closed.plus(QUIET_MS) => return,
-            // Of the window that runs when a process starts without the store nothing is known.
-            (true, true) => state.calendar.map_or_else(|| self.plan.amount(window), |_| state.remaining),
-            (false, _) => self.plan.amount(window),
-        };
-        if state.alone.is_some_and(|alone| alone.window == window) {
-            return;
-        }
-        // What it still holds of this window is part of the share.
-        let held = if of_loss { 0 } else { state.leased_for(window) };
-        let given = share(amount, proxies).saturating_sub(held);
-        let share = share(amount, proxies);
-        let before = state.alone.map_or(0, |alone| alone.before.saturating_add(alone.given));
-        let before = before.min(share.saturating_mul(self.remembered - 1));
-        let over = starts.plus(self.plan.period_ms().saturating_mul(u64::from(self.remembered)));
-        state.alone = Some(Alone { window, given, before, over });
-        self.install(state, window, given, ends);
-    }
-
     fn calendar(&self, state: &State, now: LocalMs) -> Calendar {
         state.calendar.unwrap_or_else(|| Calendar::assumed(self.plan.period_ms(), now))
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl State {
-    /// All that was leased for `window` before the store was lost, spent or not.
-    fn leased_for(&self, window: u64) -> u32 {
-        let coming = self.coming.filter(|coming| coming.window == window).map_or(0, |coming| coming.tokens);
-        if self.leased.0 == window { self.leased.1.saturating_add(coming) } else { coming }
     }
 }

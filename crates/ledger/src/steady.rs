@@ -2,37 +2,32 @@
 //! told to the law. Of several processes each keeps its part of the level and its pace, and adds to its own use what the
 //! others tell of theirs. How a level rises or falls is decided in `aimd::steady`.
 
+mod admission;
 mod bursts;
 mod force;
 mod seen;
+mod span;
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use aimd::Params;
-use aimd::steady::{self, Level, Look, Pace, Paced, Refusal, Seen};
+use aimd::steady::{self, Level, Look, Pace, Refusal, Seen};
 
 use crate::portion::Portion;
-use crate::ticket::Outstanding;
-use crate::{CeilingKind, CeilingView, Cost, Evidence, Footprint, Lowered, Slots, Take, Ticket, Unit};
+use crate::{CeilingKind, CeilingView, Evidence, Footprint, Lowered, Unit};
 use bursts::Bursts;
 use force::Force;
 use seen::Tally;
+use span::{MILLI, SpanUse};
 
 /// How often what is served is told to the law.
 const LOOK_MS: u64 = 10;
-/// Where the window gates and not the pace, no more than this is left in the bucket, or a sixty-fourth of the level: what
-/// leaves the window together would come back together.
-const KEPT: (f64, f64) = (3.0, 64.0);
-/// Bursts are clipped where the pace stops requests although so little of the level is in use.
-const CLIPPED: f64 = 0.97;
 /// One of several processes may send so many at once, or as many as all of them if that is less: with one token, each
 /// would lose what comes to it while nobody asks.
 const AT_ONCE: f64 = 2.0;
 /// An account is busy for so long after something was sent.
 const BUSY_MS: u64 = 1_000;
-/// What others use is told in thousandths of a request.
-const MILLI: f64 = 1000.0;
 
 #[derive(Debug)]
 pub(crate) struct Steady {
@@ -50,18 +45,6 @@ pub(crate) struct Steady {
     /// The provider says that nothing is left until then.
     closed_until: AtomicU64,
     known: Mutex<Known>,
-}
-
-#[derive(Debug)]
-struct SpanUse {
-    window_ms: u64,
-    sent: Slots,
-    /// Refused ones: in use, but no evidence.
-    left_out: Slots,
-    /// Turned away by the pace alone.
-    held: Slots,
-    /// What all other processes use, as evidence: thousandths of a request.
-    others: AtomicU64,
 }
 
 #[derive(Debug, Default)]
@@ -93,103 +76,6 @@ impl Steady {
         };
         steady.publish(&steady.known());
         steady
-    }
-
-    /// Room for `cost` as a ticket, if there is room for `ahead` before it.
-    pub(crate) fn take(&self, cost: Cost, ahead: Cost, now: u64) -> Take {
-        let largest = self.largest();
-        if u64::from(cost.requests) > largest {
-            return Take::TooBig { largest: largest as u32 };
-        }
-        match self.admit(cost.requests, ahead.requests, now) {
-            Ok(room) => Take::Granted(Ticket { outstanding: Some(room), ..Ticket::free(cost) }),
-            Err(again_at) => {
-                self.portion.asked(cost.requests);
-                Take::Dry { again_at, kind: CeilingKind::Learned }
-            }
-        }
-    }
-
-    /// Holds room for `n` requests under the level and its pace, or says when there is some: once `ahead` had theirs.
-    fn admit(&self, n: u32, ahead: u32, now: u64) -> Result<Outstanding, u64> {
-        let (room, held) = Outstanding::hold(&self.outstanding, n);
-        let Some((span, ceiling, pace)) = self.force.read(&self.spans) else { return Ok(room) };
-        let closed_until = self.closed_until.load(Relaxed);
-        if now < closed_until {
-            return Err(closed_until);
-        }
-        let used = span.sent.in_use(now, now);
-        if used + held as f64 > most(ceiling) {
-            self.drain(KEPT.0.max(ceiling / KEPT.1), now);
-            return Err(span.frees(used + held as f64 - most(ceiling), now));
-        }
-        let short = used + held as f64 + f64::from(ahead) - most(ceiling);
-        if short > 0.0 {
-            return Err(span.frees(short, now));
-        }
-        self.keep_pace(&pace, n, ahead, now).map(|()| room).inspect_err(|_| {
-            span.held.add_sent(n, now);
-            let back = self.seen.back_at.load(Relaxed).saturating_add(2 * span.window_ms);
-            if now > back && used < CLIPPED * most(ceiling) {
-                self.seen.clipped.store(true, Relaxed);
-            }
-        })
-    }
-
-    /// Leaves no more than `tokens` in the pace's bucket.
-    fn drain(&self, tokens: f64, now: u64) {
-        if let Some((_, _, pace)) = self.force.read(&self.spans) {
-            self.full_at.fetch_max(pace.drained(0, tokens, now), Relaxed);
-        }
-    }
-
-    fn keep_pace(&self, pace: &Pace, n: u32, ahead: u32, now: u64) -> Result<(), u64> {
-        let mut full_at = self.full_at.load(Relaxed);
-        loop {
-            if ahead > 0 {
-                let after = paced(pace.ask(full_at, ahead, now))?;
-                paced(pace.ask(after, n, now))?;
-            }
-            let next = paced(pace.ask(full_at, n, now))?;
-            match self.full_at.compare_exchange_weak(full_at, next, Relaxed, Relaxed) {
-                Ok(_) => return Ok(()),
-                Err(other) => full_at = other,
-            }
-        }
-    }
-
-    /// More at once never fits.
-    pub(crate) fn largest(&self) -> u64 {
-        self.force.read(&self.spans).map_or(u64::MAX, |(_, ceiling, _)| most(ceiling) as u64)
-    }
-
-    /// What fits now, the pace aside.
-    pub(crate) fn left(&self, now: u64) -> u64 {
-        let Some((span, ceiling, _)) = self.force.read(&self.spans) else { return u64::MAX };
-        let held = self.outstanding.load(Relaxed) as f64;
-        (most(ceiling) - held - span.sent.in_use(now, now)).max(0.0) as u64
-    }
-
-    /// When `n` fit, if nothing else is sent until then.
-    pub(crate) fn when(&self, n: u32, now: u64) -> u64 {
-        let Some((span, ceiling, pace)) = self.force.read(&self.spans) else { return now };
-        let held = self.outstanding.load(Relaxed) as f64 + f64::from(n);
-        let short = span.sent.in_use(now, now) + held - most(ceiling);
-        let aged = if short > 0.0 { span.frees(short, now) } else { now };
-        let aged = aged.max(self.closed_until.load(Relaxed));
-        match pace.ask(self.full_at.load(Relaxed), n, now) {
-            Paced::Go { .. } => aged,
-            Paced::Wait { until } => aged.max(until),
-        }
-    }
-
-    /// The provider says that nothing is left until `until`. What it says of longer than a window is not about the level.
-    pub(crate) fn close(&self, until: u64, now: u64) {
-        if let Some((span, _, _)) = self.force.read(&self.spans)
-            && until.saturating_sub(now) <= span.window_ms
-        {
-            self.closed_until.fetch_max(until, Relaxed);
-        }
     }
 
     /// Counts `n` dispatched at `now`. Room held for them must be freed after this, not before.
@@ -393,46 +279,5 @@ impl Steady {
 
     fn known(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Where the bucket stands after it, or when to come again.
-fn paced(asked: Paced) -> Result<u64, u64> {
-    match asked {
-        Paced::Go { full_at, .. } => Ok(full_at),
-        Paced::Wait { until } => Err(until),
-    }
-}
-
-/// What may be in use; a rounding error turns nobody away, and one request always fits.
-fn most(ceiling: f64) -> f64 {
-    ceiling.max(1.0) + 0.01
-}
-
-impl SpanUse {
-    fn new(window_ms: u64) -> Self {
-        Self {
-            window_ms,
-            sent: Slots::tenths_of(window_ms),
-            left_out: Slots::tenths_of(window_ms),
-            held: Slots::tenths_of(window_ms),
-            others: AtomicU64::new(0),
-        }
-    }
-
-    /// What was in use here at `at`, seen from `now`, without refused requests.
-    fn evidence(&self, at: u64, now: u64) -> f64 {
-        (self.sent.in_use(at, now) - self.left_out.in_use(at, now)).max(0.0)
-    }
-
-    /// What others use, as they told last.
-    fn others(&self) -> f64 {
-        self.others.load(Relaxed) as f64 / MILLI
-    }
-
-    /// When `short` has aged.
-    fn frees(&self, short: f64, now: u64) -> u64 {
-        let whole_window = now.saturating_add(self.window_ms).saturating_add(self.sent.slot_ms());
-        self.sent.frees(short.ceil() as u64, 0, now).unwrap_or(whole_window).max(now + 1)
     }
 }
