@@ -10,6 +10,7 @@ mod keys;
 mod leases;
 mod limits;
 mod link;
+mod passes;
 mod reports;
 mod rights;
 mod scripts;
@@ -28,7 +29,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use futures_util::future::join_all;
 use ledger::Holder;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
@@ -42,20 +42,12 @@ use link::{Ears, Link};
 use reports::Reports;
 use scripts::Scripts;
 use steps::StepWatch;
-use subject::{Depth, Ground, Handle, Subject};
+use subject::{Depth, Ground};
 
 /// How often leases are looked at while they are spent, and else.
 const REFILL: (Duration, Duration) = (Duration::from_millis(5), Duration::from_millis(50));
 /// So long after the last ask leases count as spent.
 const SPENT_FOR: Duration = Duration::from_secs(1);
-/// Everything else is told and read this often.
-const SYNC: Duration = Duration::from_millis(500);
-/// And this often while an account that keeps a level is in use: a tenth of the shortest window, so that what others use is no old news.
-const LIVELY: Duration = Duration::from_millis(100);
-/// Between two passes lies at least this, however much changes.
-const BREATH: Duration = Duration::from_millis(20);
-/// The 24-hour use of others is read this often.
-const WHOLE: Duration = Duration::from_secs(5);
 /// So many messages wait to be looked at; what is lost beyond them is read soon.
 const UNREAD: usize = 256;
 /// Saying goodbye as a whole takes no longer.
@@ -231,22 +223,6 @@ impl Valkey {
         }
     }
 
-    /// Waits for a whole pass of telling and reading, begun after this call.
-    async fn flush(&self) {
-        let mut passes = self.passes.subscribe();
-        // The pass under way, if one is, may have begun before what is to be told.
-        let target = *passes.borrow_and_update() + 2;
-        let passed = async {
-            while self.is_up() && *passes.borrow_and_update() < target {
-                self.stir();
-                if passes.changed().await.is_err() {
-                    return;
-                }
-            }
-        };
-        let _ = timeout(subject::LIMIT, passed).await;
-    }
-
     fn is_leaving(&self) -> bool {
         self.leaving.load(Relaxed)
     }
@@ -288,72 +264,7 @@ impl Valkey {
         }
         up && !leases.is_empty() && !self.is_leaving() && self.refill.ask(account, &self.keys)
     }
-
-    async fn keep_in_step(&self, memory: &Memory, mut heard: mpsc::Receiver<()>, changed: impl Fn()) {
-        let mut subjects = HashMap::new();
-        let mut turns = self.ground.link.turns();
-        let mut whole_at: Option<Instant> = None;
-        loop {
-            let now = (self.clock)();
-            let lively = memory.accounts().iter().any(|account| account.gate.is_lively(now));
-            let mut depth = tokio::select! {
-                () = sleep(if lively { LIVELY } else { SYNC }) => Depth::Usual,
-                () = self.stirred.notified() => Depth::Usual,
-                Some(()) = heard.recv() => Depth::Records,
-                Ok(()) = turns.changed() => Depth::Whole,
-            };
-            if self.is_up() && !self.is_leaving() {
-                if whole_at.is_none_or(|at| at.elapsed() >= WHOLE) {
-                    depth = Depth::Whole;
-                }
-                if depth == Depth::Whole {
-                    whole_at = Some(Instant::now());
-                }
-                if self.pass(&mut subjects, memory, depth).await {
-                    changed();
-                }
-            }
-            self.passes.send_modify(|passes| *passes += 1);
-            sleep(BREATH).await;
-        }
-    }
-
-    /// Tells and reads once for everything; true if a park changed here.
-    async fn pass(&self, subjects: &mut Subjects, memory: &Memory, depth: Depth) -> bool {
-        let handles = self.handles(memory);
-        subjects.retain(|of, _| handles.contains_key(of));
-        for of in handles.keys() {
-            subjects.entry(of.clone()).or_insert_with(|| Subject::new(of.clone()));
-        }
-        let now = (self.clock)();
-        let looked_at = handles.iter().filter(|(_, handle)| depth != Depth::Usual || handle.is_of_interest());
-        let syncs: Vec<_> = looked_at
-            .filter_map(|(of, handle)| Some(subjects.get(of)?.sync(&self.ground, handle, depth, now)))
-            .collect();
-        if syncs.is_empty() {
-            return false;
-        }
-        self.ground.link.counts().tripped(Op::Sync);
-        let mut changed = false;
-        for synced in join_all(syncs).await {
-            match synced {
-                Ok(this) => changed |= this,
-                Err(failure) => tracing::debug!(%failure, "not in step with valkey"),
-            }
-        }
-        changed
-    }
-
-    /// What `memory` holds now.
-    fn handles(&self, memory: &Memory) -> HashMap<Of, Handle> {
-        let account = |account: Arc<Account>| (self.keys.account(&account.name), Handle::Account(account));
-        let address = |(place, park): (Box<str>, _)| (self.keys.address(&place), Handle::Address(park));
-        let accounts = memory.accounts().into_iter().map(account);
-        accounts.chain(memory.addresses().into_iter().map(address)).collect()
-    }
 }
-
-type Subjects = HashMap<Of, Subject>;
 
 impl std::fmt::Debug for Valkey {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
