@@ -1,17 +1,18 @@
 //! What happened to a request: who was asked, who was passed over and why, what they said. Kept for the last
 //! requests of each worker and told to an operator who has the request's id.
 
+mod id;
 mod recent;
+mod story;
 
+pub(crate) use id::RequestId;
 pub(crate) use recent::Glimpse;
+pub(crate) use story::{Story, of_level, tell};
 
 use crate::select::Skip;
 use aimd::steady::Level;
-use detect::{Judgement, RuleId};
-use http::HeaderValue;
+use detect::Judgement;
 use recent::Recent;
-use serde::Serialize;
-use serde_json::{Value, json};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -19,66 +20,6 @@ use std::time::Duration;
 const REMEMBERED: usize = 4096;
 /// Steps remembered per request.
 const MOST_STEPS: usize = 64;
-
-/// Digits of a request's number, with a dash after each of its parts.
-const LONGEST_ID: usize = 8 + 1 + 4 + 1 + 16 + 1;
-
-/// The number of a request: the process, the worker and a counter, written as hexadecimal digits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct RequestId {
-    pub(crate) process: u32,
-    pub(crate) worker: u16,
-    pub(crate) count: u64,
-}
-
-impl RequestId {
-    /// As [`Display`](std::fmt::Display) writes it: once per request, and so without what formatting costs.
-    pub(crate) fn to_header(self) -> HeaderValue {
-        let mut text = Digits { bytes: [b'-'; LONGEST_ID], len: 0 };
-        text.push(u64::from(self.process), 8);
-        text.push(u64::from(self.worker), 1);
-        text.push(self.count, 1);
-        HeaderValue::from_bytes(&text.bytes[..text.len - 1]).expect("digits and dashes")
-    }
-}
-
-/// Hexadecimal numbers, a dash after each.
-struct Digits {
-    bytes: [u8; LONGEST_ID],
-    len: usize,
-}
-
-impl Digits {
-    /// Adds a number with at least `least` digits.
-    fn push(&mut self, number: u64, least: u32) {
-        let digits = (u64::BITS - number.leading_zeros()).div_ceil(4).max(least);
-        for place in (0..digits).rev() {
-            self.bytes[self.len] = b"0123456789abcdef"[(number >> (4 * place)) as usize % 16];
-            self.len += 1;
-        }
-        self.len += 1;
-    }
-}
-
-impl std::fmt::Display for RequestId {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{:08x}-{:x}-{:x}", self.process, self.worker, self.count)
-    }
-}
-
-impl std::str::FromStr for RequestId {
-    type Err = std::num::ParseIntError;
-
-    fn from_str(text: &str) -> Result<RequestId, Self::Err> {
-        let mut parts = text.trim().splitn(3, '-');
-        let mut next = || parts.next().unwrap_or("");
-        Ok(RequestId {
-            process: u32::from_str_radix(next(), 16)?,
-            worker: u16::from_str_radix(next(), 16)?,
-            count: u64::from_str_radix(next(), 16)?,
-        })
-    }
-}
 
 /// One thing that happened, at a time since the request's start.
 #[derive(Clone, Debug)]
@@ -209,168 +150,12 @@ impl Record {
     }
 }
 
-/// A record as the operator reads it.
-#[derive(Debug, Serialize)]
-pub(crate) struct Story {
-    request_id: String,
-    chain: Option<String>,
-    asked: String,
-    started_unix_ms: u64,
-    took_ms: f64,
-    status: u16,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reason: Option<&'static str>,
-    steps: Vec<Line>,
-}
-
-#[derive(Debug, Default, Serialize)]
-struct Line {
-    at_ms: f64,
-    what: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    endpoint: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    why: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    status: Option<u16>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    verdict: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    rule: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    opens_unix_ms: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    level: Option<Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    took_ms: Option<f64>,
-}
-
-/// Tells a record; `rule` names detection rules.
-pub(crate) fn tell(record: &Record, rule: impl Fn(RuleId) -> String) -> Story {
-    Story {
-        request_id: record.id.to_string(),
-        chain: record.chain.as_deref().map(str::to_owned),
-        asked: record.asked.clone(),
-        started_unix_ms: record.started,
-        took_ms: millis(record.took),
-        status: record.status,
-        reason: record.reason,
-        steps: record.steps.iter().map(|step| line(step, &rule)).collect(),
-    }
-}
-
-fn line(step: &Step, rule: impl Fn(RuleId) -> String) -> Line {
-    let at_ms = millis(step.at);
-    let named = |endpoint: &Rc<str>| Some(endpoint.to_string());
-    match &step.what {
-        What::Skipped { endpoint, skip, level } => {
-            let (why, opens_unix_ms) = skip_words(*skip);
-            Line {
-                at_ms,
-                what: "skipped",
-                endpoint: named(endpoint),
-                why: Some(why.into()),
-                opens_unix_ms,
-                level: level.as_deref().map(of_level),
-                ..Line::default()
-            }
-        }
-        What::Answered { endpoint, status, judgement, took } => Line {
-            at_ms,
-            what: "answered",
-            endpoint: named(endpoint),
-            status: Some(*status),
-            verdict: Some(judgement.verdict.as_str()),
-            rule: Some(rule(judgement.rule)),
-            took_ms: Some(millis(*took)),
-            ..Line::default()
-        },
-        What::Failed { endpoint, how, took } => Line {
-            at_ms,
-            what: "failed",
-            endpoint: named(endpoint),
-            why: Some(how.clone()),
-            took_ms: Some(millis(*took)),
-            ..Line::default()
-        },
-        What::Waited { took } => {
-            Line { at_ms, what: "waited for capacity", took_ms: Some(millis(*took)), ..Line::default() }
-        }
-        What::Queued { took } => {
-            Line { at_ms, what: "waited at a cap", took_ms: Some(millis(*took)), ..Line::default() }
-        }
-        What::LastResort { endpoint } => Line {
-            at_ms,
-            what: "asked although it is unhealthy: nobody healthy answered",
-            endpoint: named(endpoint),
-            ..Line::default()
-        },
-        What::Overflow { endpoint } => Line {
-            at_ms,
-            what: "asked above its estimated ceiling",
-            endpoint: named(endpoint),
-            ..Line::default()
-        },
-        What::Resolved { how } => {
-            Line { at_ms, what: "resolved", why: Some((*how).into()), ..Line::default() }
-        }
-    }
-}
-
-/// What the steady law knew of an account, as `/status` and the stories tell it; `debt` is in refusals not yet paid for.
-pub(crate) fn of_level(level: &Level) -> Value {
-    let rounded = |number: f64| (number * 1000.0).round() / 1000.0;
-    json!({
-        "window_ms": level.window_ms,
-        "level": rounded(level.level),
-        "trial": rounded(level.ceiling() - level.level),
-        "refused": level.refused.is_finite().then(|| rounded(level.refused)),
-        "margin": rounded(level.margin),
-        "debt": rounded(level.debt),
-        "next_trial": level.trial_due(),
-    })
-}
-
-fn skip_words(skip: Skip) -> (&'static str, Option<u64>) {
-    match skip {
-        Skip::Tried => ("tried before", None),
-        Skip::Unfit => ("cannot serve this call", None),
-        Skip::Unhealthy => ("unhealthy", None),
-        Skip::Unsupported => ("does not serve this method", None),
-        Skip::TooBig => ("costs more than its ceiling ever allows at once", None),
-        Skip::Doubt => ("without tokens, which are being fetched", None),
-        Skip::Parked { at, soft: true } => ("parked, by our estimate", Some(at)),
-        Skip::Parked { at, soft: false } => ("parked", Some(at)),
-        Skip::Dry { at, soft: true } => ("at its ceiling, by our estimate", Some(at)),
-        Skip::Dry { at, soft: false } => ("at its ceiling", Some(at)),
-        Skip::Behind { .. } => ("at its ceiling once those who wait longer have gone on", None),
-    }
-}
-
-fn millis(duration: Duration) -> f64 {
-    (duration.as_secs_f64() * 1e6).round() / 1e3
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn id(count: u64) -> RequestId {
         RequestId { process: 7, worker: 1, count }
-    }
-
-    #[test]
-    fn an_id_is_read_as_it_was_written() {
-        let written = RequestId { process: 0xab, worker: 3, count: u64::MAX };
-        assert_eq!(written.to_string().parse(), Ok(written));
-        // Kills: a header that says another number, digits that are lost or too many.
-        for (worker, count) in [(0, 0), (3, 1), (0x10, 0x0f00), (u16::MAX, u64::MAX)] {
-            let written = RequestId { process: 0xab, worker, count };
-            assert_eq!(written.to_header(), written.to_string());
-        }
-        for wrong in ["", "x", "1-2", "1-2-zz", "1-2-3-4"] {
-            assert!(wrong.parse::<RequestId>().is_err(), "{wrong}");
-        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Which of the remembered requests an operator may want to look at: those that were retried, refused or failed.
 //! Remembers where they stand, never what they were.
 
+use super::story::millis;
 use super::{Record, RequestId, What};
 use serde::Serialize;
 
@@ -63,7 +64,7 @@ fn glimpse(record: &Record) -> Glimpse {
         asked: record.asked.clone(),
         status: record.status,
         attempts: attempts(record),
-        took_ms: super::millis(record.took),
+        took_ms: millis(record.took),
         started_unix_ms: record.started,
     }
 }
