@@ -2,6 +2,7 @@
 //! nobody is left, or time is up. Its only state is who was tried and what became of it.
 
 mod place;
+mod resort;
 mod settle;
 mod wait;
 
@@ -12,7 +13,7 @@ use crate::reply::Problem;
 use crate::request::Request;
 use crate::retry::Ended;
 use crate::route::{Need, Safety};
-use crate::select::{Choice, Indices, Saturated, Skip, Wish, last_resort, select};
+use crate::select::{Choice, Indices, Saturated, Skip, Wish, select};
 use crate::why::What;
 use config::Role;
 use ledger::{Cost, Sender, Ticket};
@@ -243,53 +244,11 @@ impl<'a> Hunt<'a> {
         }
     }
 
-    /// Nobody whom health allows is left: one attempt at whoever failed longest ago. A refusal that uses up no attempt
-    /// does not end it.
-    fn resort(&mut self, cost: Cost, permits: Permits) -> Result<Picked, End> {
-        let begun = self.resorted_at.is_some();
-        let chosen = if begun || self.asked == 0 || self.all_failed() {
-            let since = *self.resorted_at.get_or_insert(self.attempts);
-            if self.attempts > since { None } else { last_resort(self.request.chain, &self.wish(cost)) }
-        } else {
-            None
-        };
-        let Some(index) = chosen else {
-            let problem = if self.limited && self.failures == 0 {
-                Problem::Saturated { at: self.soonest_opening() }
-            } else if self.asked > 0 {
-                Problem::AllAttemptsFailed
-            } else {
-                Problem::NoLiveEndpoint
-            };
-            return Err(self.end(problem));
-        };
-        self.request.tell(What::LastResort { endpoint: self.request.name(index) });
-        Ok(Picked { index, ticket: None, overflow: None, cost, permits })
-    }
-
-    /// Whether nobody who was asked had anything to say.
-    fn all_failed(&self) -> bool {
-        self.failures > 0 && self.refusal.is_none() && self.bad_request.is_none()
-    }
-
-    /// Whether nobody is left whom health allows.
-    pub(crate) fn is_last_resort(&self) -> bool {
-        self.resorted_at.is_some()
-    }
-
     /// Gives back what was picked and is not asked after all.
     pub(crate) fn put_back(&self, picked: Picked) {
         if let Some(ticket) = picked.ticket {
             self.request.chain.at(picked.index).account.gate.give_back(ticket);
         }
-    }
-
-    /// When the first of those that refused for a limit opens again.
-    fn soonest_opening(&self) -> u64 {
-        let now = crate::clock::unix_ms();
-        let endpoints =
-            (0u16..).zip(&self.request.chain.endpoints).filter(|(index, _)| self.tried.contains(*index));
-        endpoints.filter_map(|(_, endpoint)| crate::select::opening(endpoint, now)).min().unwrap_or(now)
     }
 
     /// Asks who was picked, records what came of it, and decides.
