@@ -43,6 +43,7 @@ pub fn build(
             chain.endpoints.iter().filter(|endpoint| endpoint.disabled.is_none()).collect();
         fleet.chains.insert(name.as_str().into(), Arc::new(builder.chain(name, &usable)?));
     }
+    fleet.numbers = fleet.endpoints().map(|(_, endpoint)| endpoint.number).collect();
     Ok(fleet)
 }
 

@@ -21,7 +21,7 @@ use crate::gates::Gate;
 use crate::tables::Tables;
 use config::Role;
 use detect::{Protocol, RuleId};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering::Relaxed};
 use store::{Account, Park};
@@ -36,6 +36,7 @@ pub struct Fleet {
     /// None before anything was loaded.
     tables: Option<Arc<Tables>>,
     chains: HashMap<Box<str>, Arc<Chain>>,
+    numbers: HashSet<u32>,
 }
 
 /// One network and who serves it.
@@ -128,6 +129,11 @@ impl Fleet {
         let mut chains: Vec<_> = self.chains.values().collect();
         chains.sort_by(|a, b| a.name.cmp(&b.name));
         chains
+    }
+
+    /// Whether the endpoint with this number is one of them.
+    pub fn has_endpoint(&self, number: u32) -> bool {
+        self.numbers.contains(&number)
     }
 
     /// All endpoints with their chains.

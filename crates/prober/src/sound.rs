@@ -10,7 +10,6 @@ use fleet::{Endpoint, PROBE_TIMEOUT};
 use health::{Answer, Call, Limited, Measured, Said, measure};
 use http::HeaderMap;
 use ledger::{Cost, Sender as Whose};
-use std::collections::HashSet;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -93,8 +92,7 @@ impl<H: Host> Line<H> {
     /// Looks at every connection: too much to do after each probe.
     fn tidy(&self) {
         let fleet = self.host.fleet();
-        let kept: HashSet<u32> = fleet.endpoints().map(|(_, endpoint)| endpoint.number).collect();
-        self.pools.tidy(std::time::Instant::now(), |number| kept.contains(&number));
+        self.pools.tidy(std::time::Instant::now(), |number| fleet.has_endpoint(number));
     }
 }
 

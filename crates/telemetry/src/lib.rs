@@ -2,6 +2,7 @@
 //!
 //! It names no metric of its own: names and labels belong to the service that counts.
 
+pub mod histograms;
 pub mod local;
 pub mod logs;
 pub mod operator;

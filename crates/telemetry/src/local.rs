@@ -1,95 +1,115 @@
-//! Counters that one thread owns: the hot path touches no shared cache line, and what was counted is folded
-//! into the registry once a second.
+//! Counters that one thread owns: the hot path touches no shared cache line, and what was counted is folded into the registry
+//! once a second. What a series is called is asked once, when it is first folded with something in it.
 
-use std::cell::{Cell, RefCell};
+use crate::histograms::{BOUNDS, BUCKETS, Histogram};
+use metrics::Counter;
+use std::cell::{Cell, OnceCell};
+use std::sync::Arc;
+use std::time::Duration;
 
 /// A count since the last fold.
-#[derive(Debug, Default)]
-pub struct Count(Cell<u64>);
+#[derive(Default)]
+pub struct Count {
+    counted: Cell<u64>,
+    /// Boxed: most counts of most endpoints are never used.
+    shared: OnceCell<Box<Counter>>,
+}
 
 impl Count {
     pub fn add(&self, n: u64) {
-        self.0.set(self.0.get() + n);
+        self.counted.set(self.counted.get() + n);
     }
 
-    /// What was counted since the last call.
-    pub fn take(&self) -> u64 {
-        self.0.take()
-    }
-}
-
-/// Sub-buckets per power of two: a folded sample is off by at most 1/16 of its value.
-const STEPS: u32 = 8;
-/// Microseconds up to 2^26 (67 s); longer ones share the last bucket.
-const POWERS: u32 = 27;
-const BUCKETS: usize = (POWERS * STEPS) as usize;
-
-/// Durations since the last fold, in buckets; nothing is allocated before the first sample.
-#[derive(Debug, Default)]
-pub struct Durations(RefCell<Option<Box<[u32; BUCKETS]>>>);
-
-impl Durations {
-    pub fn record(&self, elapsed: std::time::Duration) {
-        let mut buckets = self.0.borrow_mut();
-        let buckets = buckets.get_or_insert_with(|| Box::new([0; BUCKETS]));
-        buckets[bucket(elapsed.as_micros().try_into().unwrap_or(u64::MAX))] += 1;
-    }
-
-    /// Hands `(seconds, samples)` of every bucket that has any to `fold`, and starts anew.
-    pub fn drain(&self, mut fold: impl FnMut(f64, usize)) {
-        let mut buckets = self.0.borrow_mut();
-        let Some(buckets) = buckets.as_mut() else { return };
-        for (index, samples) in buckets.iter_mut().enumerate().filter(|(_, samples)| **samples > 0) {
-            fold(middle(index), *samples as usize);
-            *samples = 0;
+    /// Adds what was counted to its series and starts anew.
+    pub fn fold(&self, register: impl FnOnce() -> Counter) {
+        let counted = self.counted.take();
+        if counted > 0 {
+            self.shared.get_or_init(|| Box::new(register())).increment(counted);
         }
     }
 }
 
-fn bucket(micros: u64) -> usize {
-    let micros = micros.max(1);
-    let power = micros.ilog2().min(POWERS - 1);
-    let step = ((micros >> power.saturating_sub(3)) & 7) as u32;
-    let step = if power < 3 { ((micros << (3 - power)) & 7) as u32 } else { step };
-    if micros >= 1 << POWERS { BUCKETS - 1 } else { (power * STEPS + step) as usize }
+/// Durations since the last fold.
+#[derive(Default)]
+pub struct Durations {
+    counts: [Cell<u32>; BUCKETS],
+    nanos: Cell<u64>,
+    shared: OnceCell<Arc<Histogram>>,
 }
 
-/// The middle of a bucket, in seconds.
-fn middle(index: usize) -> f64 {
-    let (power, step) = (index as u32 / STEPS, index as u32 % STEPS);
-    let start = f64::from(1u32 << power) * (1.0 + f64::from(step) / f64::from(STEPS));
-    let width = f64::from(1u32 << power) / f64::from(STEPS);
-    (start + width / 2.0) / 1e6
+impl Durations {
+    pub fn record(&self, elapsed: Duration) {
+        let count = &self.counts[BOUNDS.partition_point(|bound| *bound < elapsed)];
+        count.set(count.get() + 1);
+        let nanos = u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX);
+        self.nanos.set(self.nanos.get().saturating_add(nanos));
+    }
+
+    /// Adds what was recorded to its series and starts anew.
+    pub fn fold(&self, register: impl FnOnce() -> Arc<Histogram>) {
+        if self.counts.iter().all(|count| count.get() == 0) {
+            return;
+        }
+        let shared = self.shared.get_or_init(register);
+        for (bucket, count) in self.counts.iter().enumerate().filter(|(_, count)| count.get() > 0) {
+            shared.add(bucket, u64::from(count.take()));
+        }
+        shared.add_nanos(self.nanos.take());
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Duration;
+    use crate::histograms::Histograms;
 
-    #[test]
-    fn a_folded_duration_is_close_to_the_recorded_one() {
-        let durations = Durations::default();
-        for micros in [8u64, 9, 100, 999, 12_345, 1_000_000, 59_000_000] {
-            durations.record(Duration::from_micros(micros));
-            let mut folded = Vec::new();
-            durations.drain(|seconds, samples| folded.push((seconds, samples)));
-            let [(seconds, 1)] = folded[..] else { panic!("{folded:?}") };
-            let off = (seconds * 1e6 - micros as f64).abs() / micros as f64;
-            assert!(off <= 1.0 / 15.0, "{micros} µs folded as {} µs", seconds * 1e6);
-        }
+    fn shown(histograms: &Histograms) -> Vec<String> {
+        let mut text = String::new();
+        histograms.render(&mut text);
+        text.lines().map(str::to_owned).collect()
     }
 
+    /// Kills: a sample on its bound in the bucket above, one above all bounds lost, samples folded twice, a series registered
+    /// before its first sample or at every fold.
+    #[test]
+    fn durations_are_folded_once_into_their_buckets() {
+        let (histograms, durations) = (Histograms::default(), Durations::default());
+        durations.fold(|| panic!("nothing was recorded"));
+        for micros in [500, 501, 31_000_000] {
+            durations.record(Duration::from_micros(micros));
+        }
+        durations.fold(|| histograms.series("x_seconds", &[]));
+        durations.fold(|| panic!("nothing is left"));
+        let lines = shown(&histograms);
+        for line in [
+            r#"x_seconds_bucket{le="0.0005"} 1"#,
+            r#"x_seconds_bucket{le="0.001"} 2"#,
+            r#"x_seconds_bucket{le="30"} 2"#,
+            r#"x_seconds_bucket{le="+Inf"} 3"#,
+            "x_seconds_sum{} 31.001001",
+        ] {
+            assert!(lines.iter().any(|shown| shown == line), "{line} is not in {lines:?}");
+        }
+        durations.record(Duration::MAX);
+        durations.fold(|| panic!("it is known already"));
+        assert!(shown(&histograms).contains(&"x_seconds_count{} 4".to_owned()));
+    }
+
+    /// Kills: a count folded twice, and a series registered before it counts or at every fold.
     #[test]
     fn a_fold_starts_anew() {
-        let (count, durations) = (Count::default(), Durations::default());
-        count.add(2);
-        durations.record(Duration::MAX);
-        durations.record(Duration::ZERO);
-        let mut samples = 0;
-        durations.drain(|_, n| samples += n);
-        assert_eq!((count.take(), samples), (2, 2));
-        durations.drain(|_, _| panic!("nothing is left"));
-        assert_eq!(count.take(), 0);
+        let (count, registered) = (Count::default(), Cell::new(0));
+        let register = || {
+            registered.set(registered.get() + 1);
+            Counter::noop()
+        };
+        count.fold(register);
+        assert_eq!(registered.get(), 0);
+        for n in [2, 3] {
+            count.add(n);
+            assert_eq!(count.counted.get(), n);
+            count.fold(register);
+        }
+        assert_eq!((count.counted.get(), registered.get()), (0, 1));
     }
 }

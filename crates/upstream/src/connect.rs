@@ -14,9 +14,9 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use tower::Service;
 
-/// How much is read at once: a large answer passes in pieces of this size. A larger buffer would stay alive as long
-/// as the smallest piece of it waits for a slow client.
-const READ_BUFFER: usize = 16 * 1024;
+/// The most that is read at once: a large answer passes in pieces of this size, small ones are read into 8 KiB. A larger buffer
+/// would stay alive as long as the smallest piece of it waits for a slow client.
+const MOST_READ: usize = 64 * 1024;
 
 /// A connection that is ready for its first request.
 pub(crate) enum Established {
@@ -129,8 +129,7 @@ async fn http1_over<S>(stream: S) -> Result<Established, ConnectError>
 where
     S: hyper::rt::Read + hyper::rt::Write + Unpin + 'static,
 {
-    let (sender, connection) =
-        http1::Builder::new().read_buf_exact_size(Some(READ_BUFFER)).handshake(stream).await?;
+    let (sender, connection) = http1::Builder::new().max_buf_size(MOST_READ).handshake(stream).await?;
     tokio::task::spawn_local(async move {
         if let Err(error) = connection.await {
             tracing::debug!(%error, "upstream connection ended");

@@ -1,7 +1,10 @@
-//! A worker's connections to each endpoint, and one request over one of them.
+//! A worker's connections to endpoints, and one request over one of them.
 //!
-//! An HTTP/1.1 connection carries one request at a time and comes back when its answer was read to the end;
-//! an HTTP/2 connection carries them all.
+//! An HTTP/1.1 connection carries one request at a time and comes back when its answer was read to the end: it is kept by its
+//! origin, so that endpoints and chains on one host share what they leave idle. An HTTP/2 connection carries all requests
+//! of its endpoint; others would wait for its streams.
+
+mod kept;
 
 use crate::connect::{ConnectError, Connector, Established};
 use crate::target::{Codings, Target};
@@ -9,28 +12,25 @@ use bytes::Bytes;
 use http::Response;
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Incoming;
-use hyper::client::conn::{http1, http2};
-use std::cell::{Cell, RefCell};
+use hyper::client::conn::http2;
+use kept::{Kept, Origin, Sender};
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-/// Idle connections are closed before the usual 60 s of load balancers and nodes, whenever the pools are tidied.
-const IDLE: Duration = Duration::from_secs(50);
-/// Idle connections kept per worker and endpoint.
-const MOST_IDLE: usize = 256;
-
-/// All pools of one worker, by the endpoint's number.
+/// All pools of one worker.
 pub struct Pools {
     connector: Connector,
-    pools: RefCell<HashMap<u32, Rc<Pool>>>,
+    /// By the endpoint's number, which stays with its URL.
+    pools: RefCell<Vec<Option<Rc<Pool>>>>,
+    origins: RefCell<HashMap<Origin, Rc<Kept>>>,
 }
 
+/// The connections of one endpoint.
 struct Pool {
-    idle: RefCell<Vec<(http1::SendRequest<Full<Bytes>>, Instant)>>,
     multiplexed: RefCell<Option<http2::SendRequest<Full<Bytes>>>>,
-    /// When it was last tidied: near enough to tell how long a connection idles.
-    tidied: Cell<Instant>,
+    kept: Rc<Kept>,
 }
 
 /// Why no answer's head came.
@@ -54,23 +54,21 @@ impl std::fmt::Display for Failure {
 /// The connection that an answer comes over. Give it back once the answer was read to its end;
 /// dropped before that, the connection is closed.
 pub struct Connection {
-    sender: Option<http1::SendRequest<Full<Bytes>>>,
-    pool: Rc<Pool>,
+    /// `None`: others use it too, and it stays where it is.
+    own: Option<(Sender, Rc<Kept>)>,
 }
 
 impl Connection {
-    pub fn give_back(mut self) {
-        let Some(sender) = self.sender.take() else { return };
-        let mut idle = self.pool.idle.borrow_mut();
-        if !sender.is_closed() && idle.len() < MOST_IDLE {
-            idle.push((sender, self.pool.tidied.get()));
+    pub fn give_back(self) {
+        if let Some((sender, kept)) = self.own {
+            kept.put(sender);
         }
     }
 }
 
 impl Pools {
     pub fn new(connector: Connector) -> Pools {
-        Pools { connector, pools: RefCell::default() }
+        Pools { connector, pools: RefCell::default(), origins: RefCell::default() }
     }
 
     /// Sees to it that [`Pools::send`] can write at once: makes a connection if there is none. The caller sets the time limit.
@@ -78,12 +76,12 @@ impl Pools {
     /// # Errors
     /// No connection could be made.
     pub async fn connect(&self, endpoint: u32, target: &Target) -> Result<(), ConnectError> {
-        let pool = self.pool(endpoint);
+        let pool = self.pool(endpoint, target);
         if pool.is_connected() {
             return Ok(());
         }
         match Box::pin(self.connector.establish(target)).await? {
-            Established::Http1(sender) => pool.idle.borrow_mut().push((sender, pool.tidied.get())),
+            Established::Http1(sender) => pool.kept.put(sender),
             Established::Http2(sender) => *pool.multiplexed.borrow_mut() = Some(sender),
         }
         Ok(())
@@ -97,12 +95,12 @@ impl Pools {
         body: Bytes,
         codings: Codings,
     ) -> Result<(Response<Incoming>, Connection), Failure> {
-        let pool = self.pool(endpoint);
+        let pool = self.pool(endpoint, target);
         if let Some(answer) = pool.over_multiplexed(target, &body, codings).await {
             return answer;
         }
-        while let Some(sender) = pool.idle_sender().await {
-            match over(sender, target, &body, codings, &pool).await {
+        while let Some(sender) = pool.kept.take().await {
+            match over(sender, target, &body, codings, &pool.kept).await {
                 Err(Unsent::NotSent) => {}
                 Err(Unsent::Broken(error)) => return Err(Failure::Sent(error)),
                 Ok(answer) => return Ok(answer),
@@ -110,7 +108,7 @@ impl Pools {
         }
         // Rare and large: boxed, so that the usual request's future stays small.
         match Box::pin(self.connector.establish(target)).await.map_err(Failure::Connect)? {
-            Established::Http1(sender) => fresh(over(sender, target, &body, codings, &pool).await),
+            Established::Http1(sender) => fresh(over(sender, target, &body, codings, &pool.kept).await),
             Established::Http2(sender) => {
                 *pool.multiplexed.borrow_mut() = Some(sender);
                 pool.over_multiplexed(target, &body, codings).await.unwrap_or(Err(Failure::Connect(
@@ -141,20 +139,27 @@ impl Pools {
 
     /// Closes connections that idled too long, and those to endpoints that `kept` does not name.
     pub fn tidy(&self, now: Instant, kept: impl Fn(u32) -> bool) {
-        let mut pools = self.pools.borrow_mut();
-        pools.retain(|endpoint, _| kept(*endpoint));
-        for pool in pools.values() {
-            pool.tidied.set(now);
-            let fresh = |since: Instant| now.saturating_duration_since(since) < IDLE;
-            pool.idle.borrow_mut().retain(|(sender, since)| !sender.is_closed() && fresh(*since));
+        for (number, slot) in (0..).zip(self.pools.borrow_mut().iter_mut()) {
+            if slot.is_some() && !kept(number) {
+                *slot = None;
+            }
         }
+        let mut origins = self.origins.borrow_mut();
+        // With the last endpoint of an origin its connections go, but for those that still bring an answer.
+        origins.retain(|_, kept| Rc::strong_count(kept) > 1);
+        origins.values().for_each(|kept| kept.tidy(now));
     }
 
-    fn pool(&self, endpoint: u32) -> Rc<Pool> {
+    fn pool(&self, endpoint: u32, target: &Target) -> Rc<Pool> {
         let mut pools = self.pools.borrow_mut();
-        Rc::clone(pools.entry(endpoint).or_insert_with(|| {
-            let tidied = Cell::new(Instant::now());
-            Rc::new(Pool { idle: RefCell::default(), multiplexed: RefCell::default(), tidied })
+        let index = endpoint as usize;
+        if pools.len() <= index {
+            pools.resize(index + 1, None);
+        }
+        Rc::clone(pools[index].get_or_insert_with(|| {
+            let mut origins = self.origins.borrow_mut();
+            let kept = origins.entry(Origin::of(target)).or_insert_with(|| Rc::new(Kept::new()));
+            Rc::new(Pool { multiplexed: RefCell::default(), kept: Rc::clone(kept) })
         }))
     }
 }
@@ -162,22 +167,11 @@ impl Pools {
 impl Pool {
     fn is_connected(&self) -> bool {
         let multiplexed = self.multiplexed.borrow();
-        multiplexed.as_ref().is_some_and(|sender| !sender.is_closed())
-            || self.idle.borrow().iter().rev().any(|(sender, _)| !sender.is_closed())
-    }
-
-    /// The connection that was used last, once it can take a request. `None`: a new one is needed.
-    async fn idle_sender(&self) -> Option<http1::SendRequest<Full<Bytes>>> {
-        loop {
-            let (mut sender, _) = self.idle.borrow_mut().pop()?;
-            if sender.ready().await.is_ok() {
-                return Some(sender);
-            }
-        }
+        multiplexed.as_ref().is_some_and(|sender| !sender.is_closed()) || self.kept.has_any()
     }
 
     async fn over_multiplexed(
-        self: &Rc<Self>,
+        &self,
         target: &Target,
         body: &Bytes,
         codings: Codings,
@@ -188,7 +182,7 @@ impl Pool {
             return None;
         }
         match sender.try_send_request(target.request(body.clone(), codings, true)).await {
-            Ok(answer) => Some(Ok((answer, Connection { sender: None, pool: Rc::clone(self) }))),
+            Ok(answer) => Some(Ok((answer, Connection { own: None }))),
             Err(mut unsent) => match unsent.take_message() {
                 Some(_) => {
                     *self.multiplexed.borrow_mut() = None;
@@ -208,14 +202,14 @@ enum Unsent {
 }
 
 async fn over(
-    mut sender: http1::SendRequest<Full<Bytes>>,
+    mut sender: Sender,
     target: &Target,
     body: &Bytes,
     codings: Codings,
-    pool: &Rc<Pool>,
+    kept: &Rc<Kept>,
 ) -> Result<(Response<Incoming>, Connection), Unsent> {
     match sender.try_send_request(target.request(body.clone(), codings, false)).await {
-        Ok(answer) => Ok((answer, Connection { sender: Some(sender), pool: Rc::clone(pool) })),
+        Ok(answer) => Ok((answer, Connection { own: Some((sender, Rc::clone(kept))) })),
         Err(mut unsent) => match unsent.take_message() {
             Some(_) => Err(Unsent::NotSent),
             None => Err(Unsent::Broken(unsent.into_error())),

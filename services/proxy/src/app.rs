@@ -19,6 +19,7 @@ use health::Readiness;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use store::{ClientLimits, Memory, Turns, Valkey};
+use telemetry::histograms::Histograms;
 use tokio::sync::{Notify, oneshot, watch};
 
 /// What all requests together may hold of their bodies.
@@ -55,6 +56,7 @@ pub(crate) struct App {
     pub(crate) workers: Vec<Dealer>,
     /// Where clients' sockets ask for subscriptions.
     pub(crate) hub: Asks,
+    pub(crate) histograms: Histograms,
     /// Tells ids of this process from those of others.
     pub(crate) process: u32,
     pub(crate) started: std::time::Instant,
@@ -69,7 +71,7 @@ pub(crate) struct App {
 }
 
 impl App {
-    pub(crate) fn new(config: Configured, workers: Vec<Dealer>, hub: Asks) -> App {
+    pub(crate) fn new(config: Configured, workers: Vec<Dealer>, hub: Asks, histograms: Histograms) -> App {
         let Configured { settings, fleet, gates, memory, callers, limits, valkey } = config;
         let selection = select::Policy {
             selection: settings.selection,
@@ -92,6 +94,7 @@ impl App {
             turns: Turns::default(),
             workers,
             hub,
+            histograms,
             process: rand::random(),
             started: std::time::Instant::now(),
             readiness: Mutex::new(pages::readiness(&settings)),

@@ -16,12 +16,13 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
+use telemetry::histograms::Histograms;
 use telemetry::local::{Count, Durations};
 use telemetry::registry::Registry;
 
 /// What one worker counted since the last fold.
-#[derive(Default)]
 pub(crate) struct Metrics {
+    histograms: Histograms,
     chains: RefCell<Vec<Option<Rc<ChainCounts>>>>,
     endpoints: RefCell<Vec<Option<Rc<EndpointCounts>>>>,
     rules: RefCell<Vec<Option<(RuleId, Count)>>>,
@@ -102,6 +103,16 @@ pub(crate) struct EndpointCounts {
 }
 
 impl Metrics {
+    pub(crate) fn new(histograms: Histograms) -> Metrics {
+        Metrics {
+            histograms,
+            chains: RefCell::default(),
+            endpoints: RefCell::default(),
+            rules: RefCell::default(),
+            in_flight: Cell::new(0),
+        }
+    }
+
     pub(crate) fn chain(&self, chain: &Chain) -> Rc<ChainCounts> {
         slot(&self.chains, chain.number, || ChainCounts::new(Arc::clone(&chain.name)))
     }

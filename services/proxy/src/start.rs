@@ -82,7 +82,7 @@ fn run(config: Config, sound: Sound, env: Env, bound: Option<fn(&Bound)>) -> any
     }
     tracing::info!(store = settings.store_backend.as_str(), descriptors, "starting");
     let registry = Registry::install().context("metrics")?;
-    crate::metrics::describe();
+    crate::metrics::describe(registry.histograms());
     let sockets = Bound::bind(&settings)?;
     if let Some(tell) = bound {
         tell(&sockets);

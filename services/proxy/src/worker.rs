@@ -97,13 +97,14 @@ impl Worker {
     pub(crate) fn new(app: Arc<App>, index: u16, connector: Connector, router: axum::Router) -> Rc<Worker> {
         let fleet = RefCell::new(Rc::new(View(app.fleet.load_full())));
         let (ping, patience) = (app.settings.ws_ping_interval, app.settings.proxy_timeout_per_try);
+        let metrics = Metrics::new(app.histograms.clone());
         let (answer_head, bodies) = (rpc::answer_head(&app.cors), Purse::of(&app.bodies));
         Rc::new(Worker {
             app,
             pools: Pools::new(connector.clone()),
             lines: Lines::new(connector.clone(), ping, patience),
             connector,
-            metrics: Metrics::default(),
+            metrics,
             rng: RefCell::new(SmallRng::from_os_rng()),
             stories: RefCell::default(),
             sockets: Sockets::default(),
@@ -196,10 +197,8 @@ impl Worker {
     fn tidy(&self) {
         self.metrics.fold(&self.app.fleet.load());
         let fleet = self.fleet();
-        let kept: std::collections::HashSet<u32> =
-            fleet.endpoints().map(|(_, endpoint)| endpoint.number).collect();
-        self.pools.tidy(Instant::now(), |number| kept.contains(&number));
-        self.lines.tidy(Instant::now(), |number| kept.contains(&number));
+        self.pools.tidy(Instant::now(), |number| fleet.has_endpoint(number));
+        self.lines.tidy(Instant::now(), |number| fleet.has_endpoint(number));
     }
 
     async fn serve(self: Rc<Worker>, stream: TcpStream, phase: watch::Receiver<Phase>) {

@@ -61,7 +61,7 @@ pub(crate) fn run(
     // One more than serve connections: the hub's.
     let (dealers, inboxes): (Vec<Dealer>, Vec<Inbox>) = (0..=threads).map(|_| desk()).unzip();
     let (hub, asks) = unbounded_channel();
-    let app = Arc::new(App::new(configured, dealers, Asks::new(hub)));
+    let app = Arc::new(App::new(configured, dealers, Asks::new(hub), registry.histograms().clone()));
     let connector = Connector::new();
     let workers = spawn_workers(&app, inboxes, asks, &connector)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;

@@ -81,11 +81,13 @@ impl<'a> Holding<'a> {
         let most = usize::try_from(settings.max_response_scan_bytes).unwrap_or(usize::MAX).max(ENOUGH);
         let mut budget = None;
         loop {
-            let Some(chunk) = self.rest.chunk().await else {
+            if let Some(chunk) = self.rest.chunk().await {
+                self.take(chunk.map_err(|error| format!("the answer broke off: {error}"))?)?;
+            }
+            if self.rest.is_over() {
                 self.finish_decoding()?;
                 return Ok(true);
-            };
-            self.take(chunk.map_err(|error| format!("the answer broke off: {error}"))?)?;
+            }
             let enough = self.certain.is_some() && !ask.whole && !ask.batch && self.bytes >= ENOUGH;
             if enough || self.bytes > most {
                 return Ok(false);

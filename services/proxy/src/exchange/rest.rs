@@ -64,6 +64,11 @@ impl Rest {
         self.permits = None;
     }
 
+    /// Whether the last chunk was the last one of all.
+    pub(super) fn is_over(&self) -> bool {
+        self.ended
+    }
+
     /// The body was read to its end.
     pub(super) fn finish(mut self) {
         self.give_back();
@@ -80,6 +85,10 @@ impl Rest {
             Poll::Ready(Some(Ok(chunk))) => {
                 if let Some(silence) = &mut self.silence {
                     silence.as_mut().reset(Instant::now() + self.patience);
+                }
+                if self.ended {
+                    // Who knows the length does not ask for what comes after the last chunk.
+                    self.give_back();
                 }
                 Poll::Ready(Some(self.decoded(chunk)))
             }
@@ -117,6 +126,7 @@ impl Rest {
             match ready!(Pin::new(&mut self.body).poll_frame(cx)) {
                 Some(Ok(frame)) => {
                     if let Ok(data) = frame.into_data() {
+                        self.ended = self.body.is_end_stream();
                         return Poll::Ready(Some(Ok(data)));
                     }
                 }

@@ -9,85 +9,66 @@ use super::{ChainCounts, EndpointCounts, Metrics};
 use crate::fleet::Fleet;
 use crate::gates::Gates;
 use detect::Verdict;
-use metrics::{Label, counter, gauge, histogram};
+use metrics::{Label, counter, gauge};
 use std::sync::Arc;
-use telemetry::local::{Count, Durations};
 
 impl Metrics {
     /// Adds what was counted to the registry and starts anew. Returns the requests in flight.
     pub(crate) fn fold(&self, fleet: &Fleet) -> i64 {
-        self.chains.borrow().iter().flatten().for_each(|counts| fold_chain(counts));
-        self.endpoints.borrow().iter().flatten().for_each(|counts| fold_endpoint(counts));
+        self.chains.borrow().iter().flatten().for_each(|counts| self.fold_chain(counts));
+        self.endpoints.borrow().iter().flatten().for_each(|counts| self.fold_endpoint(counts));
         for (rule, count) in self.rules.borrow().iter().flatten() {
             let name = || fleet.tables().map_or("unknown", |tables| tables.rules.name(*rule));
-            add(count, RULE_HITS, || vec![label("rule", name())]);
+            count.fold(|| counter!(RULE_HITS, vec![label("rule", name())]));
         }
         self.in_flight.get()
     }
-}
 
-fn fold_chain(counts: &ChainCounts) {
-    let chain = || Label::new("chain", Arc::clone(&counts.name));
-    for (code, count) in counts.codes.borrow().iter() {
-        add(count, HTTP_REQUESTS, || vec![chain(), label("code", &code.to_string())]);
-    }
-    for (reason, count) in counts.retries.borrow().iter() {
-        add(count, RETRIES, || vec![chain(), label("reason", reason)]);
-    }
-    for (reason, count) in counts.refused.borrow().iter() {
-        add(count, CLIENT_REFUSALS, || vec![chain(), label("reason", reason)]);
-    }
-    add(&counts.saturated, SATURATED, || vec![chain()]);
-    let opened = counts.sockets.take();
-    if opened != 0 {
-        gauge!(SOCKETS, vec![chain()]).increment(opened as f64);
-    }
-    for (why, count) in counts.closes.borrow().iter() {
-        add(count, SOCKET_CLOSES, || vec![chain(), label("reason", why)]);
-    }
-    spread(&counts.took, HTTP_DURATION, || vec![chain()]);
-}
-
-fn fold_endpoint(counts: &EndpointCounts) {
-    let who = || {
-        vec![
-            Label::new("chain", Arc::clone(&counts.chain)),
-            Label::new("endpoint", Arc::clone(&counts.endpoint)),
-        ]
-    };
-    for (protocol, attempts) in ["http", "ws"].into_iter().zip(&counts.attempts) {
-        for (verdict, count) in Verdict::ALL.into_iter().zip(attempts) {
-            add(count, ATTEMPTS, || {
-                [who(), vec![label("protocol", protocol), label("verdict", verdict.as_str())]].concat()
-            });
+    fn fold_chain(&self, counts: &ChainCounts) {
+        let chain = || Label::new("chain", Arc::clone(&counts.name));
+        for (code, count) in counts.codes.borrow().iter() {
+            count.fold(|| counter!(HTTP_REQUESTS, vec![chain(), label("code", &code.to_string())]));
         }
+        for (reason, count) in counts.retries.borrow().iter() {
+            count.fold(|| counter!(RETRIES, vec![chain(), label("reason", reason)]));
+        }
+        for (reason, count) in counts.refused.borrow().iter() {
+            count.fold(|| counter!(CLIENT_REFUSALS, vec![chain(), label("reason", reason)]));
+        }
+        counts.saturated.fold(|| counter!(SATURATED, vec![chain()]));
+        let opened = counts.sockets.take();
+        if opened != 0 {
+            gauge!(SOCKETS, vec![chain()]).increment(opened as f64);
+        }
+        for (why, count) in counts.closes.borrow().iter() {
+            count.fold(|| counter!(SOCKET_CLOSES, vec![chain(), label("reason", why)]));
+        }
+        counts.took.fold(|| self.histograms.series(HTTP_DURATION, &[("chain", &counts.name)]));
     }
-    for (kind, count) in ["burst", "quota"].into_iter().zip(&counts.hits) {
-        add(count, HITS, || [who(), vec![label("kind", kind)]].concat());
-    }
-    add(&counts.skipped, SKIPPED, who);
-    add(&counts.decreases, DECREASES, who);
-    spread(&counts.took, ATTEMPT_DURATION, who);
-}
 
-/// A series that has more labels than an endpoint is registered when it is first counted, not before.
-fn add(count: &Count, name: &'static str, labels: impl FnOnce() -> Vec<Label>) {
-    let counted = count.take();
-    if counted > 0 {
-        counter!(name, labels()).increment(counted);
+    fn fold_endpoint(&self, counts: &EndpointCounts) {
+        let who = || {
+            vec![
+                Label::new("chain", Arc::clone(&counts.chain)),
+                Label::new("endpoint", Arc::clone(&counts.endpoint)),
+            ]
+        };
+        for (protocol, attempts) in ["http", "ws"].into_iter().zip(&counts.attempts) {
+            for (verdict, count) in Verdict::ALL.into_iter().zip(attempts) {
+                count.fold(|| {
+                    let what = vec![label("protocol", protocol), label("verdict", verdict.as_str())];
+                    counter!(ATTEMPTS, [who(), what].concat())
+                });
+            }
+        }
+        for (kind, count) in ["burst", "quota"].into_iter().zip(&counts.hits) {
+            count.fold(|| counter!(HITS, [who(), vec![label("kind", kind)]].concat()));
+        }
+        counts.skipped.fold(|| counter!(SKIPPED, who()));
+        counts.decreases.fold(|| counter!(DECREASES, who()));
+        let who = [("chain", &*counts.chain), ("endpoint", &*counts.endpoint)];
+        counts.took.fold(|| self.histograms.series(ATTEMPT_DURATION, &who));
     }
-}
-
-fn spread(durations: &Durations, name: &'static str, labels: impl FnOnce() -> Vec<Label>) {
-    let mut histogram = None;
-    let mut labels = Some(labels);
-    durations.drain(|seconds, samples| {
-        let handle = histogram.get_or_insert_with(|| {
-            let labels = labels.take().map(|labels| labels()).unwrap_or_default();
-            histogram!(name, labels)
-        });
-        handle.record_many(seconds, samples);
-    });
 }
 
 fn label(key: &'static str, value: &str) -> Label {

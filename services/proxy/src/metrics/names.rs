@@ -2,7 +2,8 @@
 
 pub(crate) use prober::metrics::HITS;
 
-use metrics::{Unit, describe_counter, describe_gauge, describe_histogram};
+use metrics::{describe_counter, describe_gauge};
+use telemetry::histograms::Histograms;
 
 pub(crate) const HTTP_REQUESTS: &str = "headgate_http_requests_total";
 pub(crate) const HTTP_DURATION: &str = "headgate_http_request_duration_seconds";
@@ -28,19 +29,15 @@ pub(crate) const RELOADS: &str = "headgate_config_reloads_total";
 pub(crate) const RELOAD_OK: &str = "headgate_config_last_reload_successful";
 
 /// Tells the registry what each metric means.
-pub(crate) fn describe() {
+pub(crate) fn describe(histograms: &Histograms) {
     prober::metrics::describe();
     describe_counter!(HTTP_REQUESTS, "Requests on chain routes by status code");
-    describe_histogram!(HTTP_DURATION, Unit::Seconds, "From a request's head to its answer's head");
+    histograms.describe(HTTP_DURATION, "From a request's head to its answer's head");
     describe_gauge!(HTTP_IN_FLIGHT, "Requests whose answer has not begun");
     describe_gauge!(SOCKETS, "Open WebSockets of clients");
     describe_counter!(SOCKET_CLOSES, "WebSockets of clients that ended, by reason");
     describe_counter!(ATTEMPTS, "Attempts at endpoints by what their answer meant");
-    describe_histogram!(
-        ATTEMPT_DURATION,
-        Unit::Seconds,
-        "From sending an attempt until its verdict was certain"
-    );
+    histograms.describe(ATTEMPT_DURATION, "From sending an attempt until its verdict was certain");
     describe_counter!(RETRIES, "Attempts that led to another one, by reason");
     describe_counter!(SKIPPED, "Times an endpoint was passed over because it was parked or at its ceiling");
     describe_counter!(DECREASES, "Times a learned ceiling was lowered");

@@ -116,3 +116,21 @@ async fn an_error_behind_a_long_null_result_is_found() {
     assert_eq!(reply["result"][0]["data"].as_str().map(str::len), Some(12), "{reply}");
     assert_eq!(world.asked_together(), 2);
 }
+
+/// Kills: a connection that is lost with every answer above what is held, because whoever knows its length stops asking at the
+/// last byte; and one that is given back while its answer still comes.
+#[tokio::test]
+async fn large_answers_leave_their_connection() {
+    let world = World::build().primary("a", Behaviour::Healthy).start().await;
+    for bytes in [70_000, 100_000, 1_000_000] {
+        let before = world["a"].connections();
+        for _ in 0..10 {
+            let answer = world.client.post(logs(bytes)).await.json();
+            let length = answer["result"][0]["data"].as_str().map(str::len);
+            assert_eq!(length, usize::try_from(bytes + 2).ok(), "{bytes}");
+        }
+        let made = world["a"].connections() - before;
+        // One for each of the two workers.
+        assert!(made <= 2, "{made} connections for ten answers of {bytes} bytes");
+    }
+}

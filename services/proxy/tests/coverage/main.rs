@@ -8,6 +8,7 @@ mod harness;
 mod collection;
 mod drop_in;
 mod learning;
+mod origins;
 mod predecessor;
 mod reload;
 mod scale;
