@@ -3,8 +3,7 @@
 source "$(dirname "$0")/lib.sh"
 [[ -x $HEADGATE_PROXY ]] || die "no $HEADGATE_PROXY: cargo build --release --bin headgate-proxy"
 
-server_port=$(free_port)
-metrics_port=$(free_port)
+read -r server_port metrics_port < <(free_ports 2)
 log=$(mktemp)
 SERVER_PORT=$server_port METRICS_PORT=$metrics_port "$HEADGATE_PROXY" --demo >"$log" 2>&1 &
 proxy=$!
@@ -12,7 +11,7 @@ trap 'kill "$proxy" 2>/dev/null || true; rm -f "$log"' EXIT
 
 failed() { cat "$log"; die "$*"; }
 
-wait_until 20 curl -fsS "http://127.0.0.1:$server_port/ready" || failed "the demo is not ready after 20 s"
+wait_until 60 curl -fsS "http://127.0.0.1:$server_port/ready" || failed "the demo is not ready after a minute"
 for id in $(seq 1 20); do
     answer=$(curl -sS --max-time 20 -H 'content-type: application/json' "http://127.0.0.1:$server_port/demo" \
         -d "{\"jsonrpc\":\"2.0\",\"id\":$id,\"method\":\"eth_blockNumber\",\"params\":[]}")

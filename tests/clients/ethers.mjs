@@ -28,7 +28,7 @@ await check("reads", async () => {
 await check("a signed transfer and its receipt", async () => {
   const before = await single.getBalance(recipient);
   const sent = await wallet.sendTransaction({ to: recipient, value: 9n });
-  const receipt = await sent.wait(1, 10_000);
+  const receipt = await sent.wait(1, 30_000);
   assert.equal(receipt.status, 1);
   assert.equal(await single.getBalance(recipient), before + 9n);
 });
@@ -37,7 +37,7 @@ await check("a contract deployed, written and read", async () => {
   const deployed = await new ContractFactory(contract.abi, contract.bytecode, wallet).deploy();
   await deployed.waitForDeployment();
   echo = new Contract(await deployed.getAddress(), contract.abi, wallet);
-  for (const word of [31n, 32n]) await (await echo.say(word)).wait(1, 10_000);
+  for (const word of [31n, 32n]) await (await echo.say(word)).wait(1, 30_000);
   assert.equal(await echo.last(), 32n);
 });
 
@@ -61,7 +61,7 @@ await check("a raw transaction sent twice is one transaction", async () => {
   const raw = await wallet.signTransaction(await wallet.populateTransaction({ to: recipient, value: 1n }));
   const before = await single.getBalance(recipient);
   const hash = await single.send("eth_sendRawTransaction", [raw]);
-  await single.waitForTransaction(hash, 1, 10_000);
+  await single.waitForTransaction(hash, 1, 30_000);
   await single.send("eth_sendRawTransaction", [raw]).catch(() => {});
   assert.equal(await single.getBalance(recipient), before + 1n);
   wallet.reset();
@@ -86,7 +86,7 @@ await check("subscriptions over a WebSocket", async () => {
   await socket.on("pending", (hash) => pending.push(hash));
   assert.ok((await socket.getBlockNumber()) > 0);
   await until(async () => {
-    await (await echo.say(33n)).wait(1, 10_000);
+    await (await echo.say(33n)).wait(1, 30_000);
     return blocks.length > 1 && logs.length > 0 && pending.length > 0;
   });
   assert.deepEqual(blocks, blocks.map((_, index) => blocks[0] + index));

@@ -49,9 +49,8 @@ mine_a_block() { curl -fsS -H 'content-type: application/json' "$1" -d '{"jsonrp
 refuses() { [[ $(curl -s -o /dev/null -w '%{http_code}' "$1" -d '{}') == 429 ]]; }
 
 install_clients
-NODE_A_PORT=$(free_port) NODE_B_PORT=$(free_port) LIMITED_PORT=$(free_port) GONE_PORT=$(free_port)
-SERVER_PORT=$(free_port) METRICS_PORT=$(free_port)
-MORTAL_A_PORT=$(free_port) MORTAL_B_PORT=$(free_port) MORTAL_C_PORT=$(free_port)
+read -r NODE_A_PORT NODE_B_PORT LIMITED_PORT GONE_PORT SERVER_PORT METRICS_PORT MORTAL_A_PORT MORTAL_B_PORT MORTAL_C_PORT \
+    < <(free_ports 9)
 export MORTAL_A_PORT MORTAL_B_PORT MORTAL_C_PORT
 export NODE_A_PORT NODE_B_PORT LIMITED_PORT GONE_PORT SERVER_PORT METRICS_PORT
 anvil=$(anvil_binary)
@@ -62,20 +61,20 @@ for node in a:$NODE_A_PORT b:$NODE_B_PORT; do
 done
 start mortals "$DYING_PROVIDERS" "$MORTAL_A_PORT" "$MORTAL_B_PORT" "$MORTAL_C_PORT"
 start limited node $here/limited.mjs "$LIMITED_PORT"
-wait_until 20 answers "http://127.0.0.1:$NODE_A_PORT" || die "the first node does not answer"
-wait_until 20 answers "http://127.0.0.1:$NODE_B_PORT" || die "the second node does not answer"
+wait_until 60 answers "http://127.0.0.1:$NODE_A_PORT" || die "the first node does not answer"
+wait_until 60 answers "http://127.0.0.1:$NODE_B_PORT" || die "the second node does not answer"
 mine_a_block "http://127.0.0.1:$NODE_A_PORT"
 mine_a_block "http://127.0.0.1:$NODE_B_PORT"
-wait_until 20 refuses "http://127.0.0.1:$LIMITED_PORT" || die "the limited provider does not answer"
+wait_until 60 refuses "http://127.0.0.1:$LIMITED_PORT" || die "the limited provider does not answer"
 
 # Who was down is looked at again each second: what dies every two seconds would else be taken for dead most of the time.
 start proxy env EPHEMERAL_CHECKS_INTERVAL=1 "$HEADGATE_PROXY" --config-file $here/endpoints.json
 base=http://127.0.0.1:$SERVER_PORT
-wait_until 20 curl -fsS "$base/ready" || { cat "$out/proxy.log"; die "the proxy is not ready after 20 s"; }
+wait_until 60 curl -fsS "$base/ready" || { cat "$out/proxy.log"; die "the proxy is not ready after a minute"; }
 
 for client in "node $here/viem.mjs" "node $here/ethers.mjs" "$here/.venv/bin/python $here/web3_py.py"; do
     # shellcheck disable=SC2086 # a command and its argument
-    timeout 120 $client "$base/main" "$base/pair" "$base/mortal" 2>&1 | tee -a "$out/results" || say "FAILED ${client##*/}: ended with an error" >>"$out/ended"
+    timeout 180 $client "$base/main" "$base/pair" "$base/mortal" 2>&1 | tee -a "$out/results" || say "FAILED ${client##*/}: ended with an error" >>"$out/ended"
 done
 
 passed=$(grep -c '^ok ' "$out/results" || true)

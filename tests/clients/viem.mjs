@@ -31,17 +31,17 @@ await check("a hundred reads at once", async () => {
 await check("a signed transfer and its receipt", async () => {
   const before = await reader.getBalance({ address: recipient });
   const hash = await writer.sendTransaction({ to: recipient, value: 7n });
-  const receipt = await reader.waitForTransactionReceipt({ hash, timeout: 10_000 });
+  const receipt = await reader.waitForTransactionReceipt({ hash, timeout: 30_000 });
   assert.equal(receipt.status, "success");
   assert.equal(await reader.getBalance({ address: recipient }), before + 7n);
 });
 
 await check("a contract deployed, written and read", async () => {
   const hash = await writer.deployContract({ abi: contract.abi, bytecode: contract.bytecode });
-  echo.address = (await reader.waitForTransactionReceipt({ hash, timeout: 10_000 })).contractAddress;
+  echo.address = (await reader.waitForTransactionReceipt({ hash, timeout: 30_000 })).contractAddress;
   for (const word of [11n, 12n, 13n]) {
     const said = await writer.writeContract({ ...echo, functionName: "say", args: [word] });
-    await reader.waitForTransactionReceipt({ hash: said, timeout: 10_000 });
+    await reader.waitForTransactionReceipt({ hash: said, timeout: 30_000 });
   }
   assert.equal(await reader.readContract({ ...echo, functionName: "last" }), 13n);
 });
@@ -77,7 +77,7 @@ await check("a bad item fails alone in its batch", async () => {
 await check("an event filter", async () => {
   const filter = await reader.createContractEventFilter({ ...echo, eventName: "Said" });
   const hash = await writer.writeContract({ ...echo, functionName: "say", args: [21n] });
-  await reader.waitForTransactionReceipt({ hash, timeout: 10_000 });
+  await reader.waitForTransactionReceipt({ hash, timeout: 30_000 });
   // A node tells its filters of a block after those who ask for the receipt.
   const changes = [];
   await until(async () => changes.push(...(await reader.getFilterChanges({ filter }))) > 0);
@@ -101,7 +101,7 @@ await check("subscriptions over a WebSocket", async () => {
   assert.equal(await socket.getChainId(), foundry.id);
   await until(async () => {
     const hash = await writer.writeContract({ ...echo, functionName: "say", args: [22n] });
-    await reader.waitForTransactionReceipt({ hash, timeout: 10_000 });
+    await reader.waitForTransactionReceipt({ hash, timeout: 30_000 });
     return blocks.length > 1 && words.length > 0 && pending.length > 0;
   });
   // viem asks for each block that it is told of, and hands them over as the answers come: sorted, each is there once.

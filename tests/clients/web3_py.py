@@ -46,12 +46,12 @@ def send(transaction: dict) -> dict:
     transaction.setdefault("gas", 1_000_000)
     transaction |= {"maxFeePerGas": w3.to_wei(20, "gwei"), "maxPriorityFeePerGas": 1}
     raw = account.sign_transaction(transaction).raw_transaction
-    return w3.eth.wait_for_transaction_receipt(w3.eth.send_raw_transaction(raw), timeout=10, poll_latency=0.05)
+    return w3.eth.wait_for_transaction_receipt(w3.eth.send_raw_transaction(raw), timeout=30, poll_latency=0.05)
 
 
 def until(ask: Callable[[], list]) -> list:
     """Asks until there is something, at most for a while."""
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while not (found := ask()) and time.monotonic() < deadline:
         time.sleep(0.02)
     return found
@@ -154,7 +154,7 @@ async def follow() -> tuple[list[int], list[str], list[str]]:
 
 @check("subscriptions over a WebSocket")
 def _() -> None:
-    blocks, logs, _ = asyncio.run(asyncio.wait_for(follow(), 20))
+    blocks, logs, _ = asyncio.run(asyncio.wait_for(follow(), 60))
     assert blocks == list(range(blocks[0], blocks[0] + len(blocks))), blocks
     assert len(set(logs)) == len(logs), logs
 

@@ -5,8 +5,8 @@
 source "$(dirname "$0")/../../scripts/lib.sh"
 here=tests/compose
 export HEADGATE_IMAGE=${HEADGATE_IMAGE:-headgate:local} COMPOSE_PROJECT_NAME=headgate-test COMPOSE_PROFILES=demo
-# Ports of the system's choice: nothing else on this machine is in the way.
-HEADGATE_PORT=$(free_port) PROMETHEUS_PORT=$(free_port) GRAFANA_PORT=$(free_port)
+# Whatever ports are free: nothing else on this machine is in the way.
+read -r HEADGATE_PORT PROMETHEUS_PORT GRAFANA_PORT < <(free_ports 3)
 # The providers are simulated ones everywhere: a test asks nobody outside.
 export ENDPOINTS_FILE=configs/endpoints-demo.json
 export HEADGATE_PORT PROMETHEUS_PORT GRAFANA_PORT PAGE_PORTS=0 DEMO_PAGE_PORTS=0
@@ -76,7 +76,7 @@ start_to_ready() {
     docker compose up --detach --no-deps --no-recreate --scale demo-proxy=3 demo-proxy >/dev/null 2>&1
     id=$(docker ps --latest --quiet)
     address=$(docker inspect --format '{{range .NetworkSettings.Networks}}{{.IPAddress}} {{end}}' "$id" | cut -d' ' -f1)
-    wait_until 20 curl -fsS "http://$address:8080/ready" || failed "another proxy is not ready"
+    wait_until 60 curl -fsS "http://$address:8080/ready" || failed "another proxy is not ready"
     docker inspect --format '{{.State.StartedAt}}' "$id" |
         python3 -c 'import datetime, sys, time
 began = datetime.datetime.fromisoformat(sys.stdin.read().strip()[:26].rstrip("Z") + "+00:00")
@@ -94,8 +94,9 @@ socket=$(python3 $here/websocket.py 127.0.0.1 "$HEADGATE_PORT" /demo) || failed 
 [[ $socket == *'"id":7'* && $socket == *'"result":"0x'* ]] || failed "over a WebSocket came: $socket"
 took=$(start_to_ready)
 say "start to ready: $took ms"
-# Two seconds are the aim; a machine that does other things may need more, but a proxy that waits for something needs ten.
-((took < 5000)) || failed "from the start until ready took $took ms"
+# Two seconds are the aim. A busy machine may need much more, to start the container and to ask; a proxy that waits for
+# something needs ten.
+((took < 9000)) || failed "from the start until ready took $took ms"
 
 start_client
 rolling_update
@@ -112,7 +113,7 @@ stop_client 0 "Valkey killed and back"
 
 # What was in flight at a proxy that is killed is lost with it; nothing else is.
 start_client
-wait_until 10 serves
+wait_until 60 serves || failed "nobody serves"
 docker kill --signal KILL "$(running demo-proxy | head -1)" >/dev/null
 for id in $(seq 1 150); do call demo "$id" >/dev/null; done
 stop_client "$CONNECTIONS" "a proxy killed"

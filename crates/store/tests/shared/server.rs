@@ -2,11 +2,18 @@
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::ops::RangeInclusive;
 use std::process::{Child, Command, Stdio};
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicU16, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 /// Longer than a server takes to start.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Below the ports that the system gives to those who name none: a connection of another test may take one of these, for
+/// good or just while a server is being restarted.
+const PORTS: RangeInclusive<u16> = 16_384..=32_767;
 
 /// A server process. Dropped, it is killed.
 pub(crate) struct Server {
@@ -24,10 +31,15 @@ impl Server {
 
     /// Starts one with these arguments alone, and a configuration file that it may write to.
     pub(crate) fn start_with(config: Option<&str>, args: &[&str]) -> Server {
-        let port = free_port();
         let args: Vec<String> = config.iter().chain(args).map(|arg| (*arg).to_owned()).collect();
-        let child = spawn(port, &args);
-        Server { port, args, child }
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let port = free_port();
+            if let Some(child) = spawn(port, &args) {
+                return Server { port, args, child };
+            }
+            assert!(Instant::now() < deadline, "valkey-server ends at once, with {args:?}");
+        }
     }
 
     /// Ends it at once.
@@ -40,7 +52,7 @@ impl Server {
     /// Ends it, and starts another one in its place that knows nothing.
     pub(crate) fn restart(&mut self) {
         self.kill();
-        self.child = spawn(self.port, &self.args);
+        self.child = spawn(self.port, &self.args).expect("valkey-server starts again on its port");
     }
 
     /// It accepts connections, and answers nothing.
@@ -71,14 +83,24 @@ impl Drop for Server {
     }
 }
 
-/// A port that nobody listens on.
+/// A port that nobody listens on, never the same twice. Processes begin at different ones.
 pub(crate) fn free_port() -> u16 {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
-    listener.local_addr().expect("bound").port()
+    static NEXT: LazyLock<AtomicU16> = LazyLock::new(|| {
+        let process = std::process::id().wrapping_mul(2_654_435_761);
+        AtomicU16::new((process >> 16) as u16)
+    });
+    let ports = PORTS.end() - PORTS.start() + 1;
+    loop {
+        let port = PORTS.start() + NEXT.fetch_add(1, Relaxed) % ports;
+        if TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok() {
+            return port;
+        }
+    }
 }
 
-fn spawn(port: u16, args: &[String]) -> Child {
-    let child = Command::new("valkey-server")
+/// Starts a server and waits until it answers; `None` if it ends before, since somebody else was quicker to take the port.
+fn spawn(port: u16, args: &[String]) -> Option<Child> {
+    let mut child = Command::new("valkey-server")
         .args(args)
         .args(["--port", &port.to_string(), "--bind", "127.0.0.1"])
         .current_dir(std::env::temp_dir())
@@ -89,11 +111,17 @@ fn spawn(port: u16, args: &[String]) -> Child {
         .expect("valkey-server is in PATH: scripts/setup.sh installs it");
     let deadline = Instant::now() + PATIENCE;
     // Any answer will do: also that a password is wanted.
-    while ask(port, &["PING"]).is_none() {
+    loop {
+        let answered = ask(port, &["PING"]).is_some();
+        if child.try_wait().expect("our own child").is_some() {
+            return None;
+        }
+        if answered {
+            return Some(child);
+        }
         assert!(Instant::now() < deadline, "valkey-server does not answer on port {port}");
         std::thread::sleep(Duration::from_millis(5));
     }
-    child
 }
 
 /// One command and what comes back; `None`: nobody answers.
