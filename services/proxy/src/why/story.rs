@@ -1,4 +1,4 @@
-//! A record in words: as `/why` and `headgate-proxy why` tell it to an operator. Names endpoints and rules, never URLs.
+//! A record in words: as `/status/why/<id>` and `headgate-proxy why` tell it to an operator. Names endpoints and rules, never URLs.
 
 use super::{Record, Step, What};
 use crate::select::Skip;
