@@ -1,8 +1,8 @@
 //! Limits of clients, counted by several replicas on one real Valkey.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use store::{Denial, Lost};
@@ -11,38 +11,70 @@ use crate::counter::{Counter, acquainted, day};
 use crate::replica::{now, target, until};
 use crate::server::Server;
 
+/// Who stands still for so long was not given the processor, in milliseconds.
+const STILL: u64 = 250;
+
+/// How often was asked in each second, and whether anybody stood still in it: what a busy machine does in a second like
+/// that shows nothing.
+#[derive(Default)]
+struct Rush(Mutex<BTreeMap<u64, (u64, bool)>>);
+
+impl Rush {
+    fn asked(&self, before: u64, now: u64) {
+        let mut seconds = self.0.lock().expect("no panic");
+        seconds.entry(now / 1000).or_default().0 += 1;
+        if now - before > STILL {
+            (before / 1000..=now / 1000).for_each(|second| seconds.entry(second).or_default().1 = true);
+        }
+    }
+
+    /// The full seconds since `began` in which far more was wanted than the limit of 1000, without a pause.
+    fn full(&self, began: u64) -> Vec<u64> {
+        let (first, running) = (began / 1000 + 1, now() / 1000);
+        let seconds = self.0.lock().expect("no panic");
+        let good =
+            seconds.range(first..running.max(first)).filter(|(_, (asked, still))| *asked >= 2_000 && !still);
+        good.map(|(second, _)| *second).collect()
+    }
+}
+
+/// Asks until it is told to stop; between which seconds each admission lies.
+async fn rush(counter: Arc<Counter>, stop: Arc<AtomicBool>, rush: Arc<Rush>) -> Vec<(u64, u64)> {
+    let subject = counter.subject(&[("rps", 1_000), ("rpd", 100_000_000)]);
+    let (mut admitted, mut last) = (Vec::new(), now());
+    while !stop.load(Relaxed) {
+        let before = now();
+        match counter.charge(&subject).await {
+            Ok(_) => admitted.push((before / 1000, now() / 1000)),
+            // Others want the processor too.
+            Err(_) => tokio::time::sleep(Duration::from_millis(1)).await,
+        }
+        let over = now();
+        rush.asked(last, over);
+        last = over;
+    }
+    admitted
+}
+
 /// 8 replicas, 1000 a second, far more wanted. An admission lies between two readings of the clock: one that lies in one
 /// second for certain counts for "at most", one that may lie in it for "at least". Kills: a limit per replica, tokens of a
 /// window spent in the next, tokens that are left where nobody wants them, and a round trip per request.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn eight_replicas_admit_a_thousand_in_every_full_second() {
     let server = Server::start(&[]);
-    let (stop, asked) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+    let (stop, seconds) = (Arc::new(AtomicBool::new(false)), Arc::new(Rush::default()));
     let mut counters = Vec::new();
     for _ in 0..8 {
         counters.push(Arc::new(Counter::on(&server, Duration::from_secs(15)).await));
     }
-    let trips_before: u64 = counters.iter().map(|counter| counter.trips()).sum();
-    let began = now();
+    let trips = || counters.iter().map(|counter| counter.trips()).sum::<u64>();
+    let (trips_before, began) = (trips(), now());
     let ask = |counter: &Arc<Counter>| {
-        let (counter, stop, asked) = (Arc::clone(counter), Arc::clone(&stop), Arc::clone(&asked));
-        tokio::spawn(async move {
-            let subject = counter.subject(&[("rps", 1_000), ("rpd", 100_000_000)]);
-            let mut admitted = Vec::new();
-            while !stop.load(Relaxed) {
-                let before = now();
-                match counter.charge(&subject).await {
-                    Ok(_) => admitted.push((before / 1000, now() / 1000)),
-                    // Others want the processor too.
-                    Err(_) => tokio::time::sleep(Duration::from_millis(1)).await,
-                }
-                asked.fetch_add(1, Relaxed);
-            }
-            admitted
-        })
+        tokio::spawn(rush(Arc::clone(counter), Arc::clone(&stop), Arc::clone(&seconds)))
     };
     let asking: Vec<_> = counters.iter().flat_map(|counter| [ask(counter), ask(counter)]).collect();
-    until("five full seconds", || now() / 1000 > began / 1000 + 5).await;
+    until("five full seconds", || seconds.full(began).len() >= 5).await;
+    let full = seconds.full(began);
     stop.store(true, Relaxed);
     let (mut surely, mut maybe) = (BTreeMap::<u64, u64>::new(), BTreeMap::<u64, u64>::new());
     for task in asking {
@@ -53,14 +85,10 @@ async fn eight_replicas_admit_a_thousand_in_every_full_second() {
             (first..=last).for_each(|second| *maybe.entry(second).or_default() += 1);
         }
     }
-    for second in began / 1000 + 1..=began / 1000 + 5 {
-        let (least, most) = (surely[&second], maybe[&second]);
-        assert!(least <= 1_000 && most >= 990, "second {second}: between {least} and {most}");
-    }
-    let trips: u64 = counters.iter().map(|counter| counter.trips()).sum::<u64>() - trips_before;
-    let (asked, admitted) = (asked.load(Relaxed), surely.values().sum::<u64>());
-    assert!(asked >= 5 * 5_000, "demand was only {asked}");
-    assert!(trips * 10 <= asked, "{trips} round trips for {asked} requests, of which {admitted} admitted");
+    assert!(surely.values().all(|least| *least <= 1_000), "{surely:?}");
+    assert!(full.iter().all(|second| maybe[second] >= 990), "{maybe:?} in {full:?}");
+    let (trips, admitted) = (trips() - trips_before, surely.values().sum::<u64>());
+    assert!(trips * 4 <= admitted, "{trips} round trips for {admitted} admissions");
 }
 
 /// Kills: tokens of a dead replica that are given out again, and a limit that is dry because of them.
@@ -88,7 +116,7 @@ async fn what_a_replica_does_not_use_another_gets_within_the_window() {
     let started = day();
     let (of_a, of_b) = (a.subject(&[("rpd", 1_000)]), b.subject(&[("rpd", 1_000)]));
     let mut spent = a.spend(&of_a, 105).await;
-    let deadline = std::time::Instant::now() + Duration::from_secs(30);
+    let deadline = std::time::Instant::now() + Duration::from_secs(60);
     while spent < 1_000 && std::time::Instant::now() < deadline {
         spent += b.spend(&of_b, 10_000).await;
         tokio::time::sleep(Duration::from_millis(20)).await;
@@ -101,11 +129,12 @@ async fn what_a_replica_does_not_use_another_gets_within_the_window() {
 #[tokio::test]
 async fn slots_are_shared_renewed_and_end_with_their_replica() {
     let server = Server::start(&[]);
-    let life = Duration::from_millis(600);
+    // It is renewed three times as often: a machine that stands still for a second loses none.
+    let life = Duration::from_secs(2);
     let (a, b) = (Counter::on(&server, life).await, Counter::on(&server, life).await);
     let (of_a, of_b) = (a.subject(&[("concurrency", 1)]), b.subject(&[("concurrency", 1)]));
     let held = a.charge(&of_a).await.expect("admitted");
-    let until_old = now() + 3 * 600;
+    let until_old = now() + 2 * 2_000;
     while now() < until_old {
         let refused = b.charge(&of_b).await.expect_err("the slot is held");
         assert!(matches!(refused, Denial::Refused(refusal) if refusal.concurrency));
@@ -119,7 +148,7 @@ async fn slots_are_shared_renewed_and_end_with_their_replica() {
     drop(b);
     let died = now();
     while a.charge(&of_a).await.is_err() {
-        assert!(now() < died + 10_000, "the slot of a dead replica is never free");
+        assert!(now() < died + 60_000, "the slot of a dead replica is never free");
     }
     assert!(second.is_ok());
 }
@@ -128,7 +157,8 @@ async fn slots_are_shared_renewed_and_end_with_their_replica() {
 #[tokio::test]
 async fn a_server_that_forgets_is_told_again() {
     let mut server = Server::start(&[]);
-    let counter = Counter::on(&server, Duration::from_millis(600)).await;
+    let life = Duration::from_secs(2);
+    let counter = Counter::on(&server, life).await;
     let started = day();
     let exact = counter.subject(&[("rpd", 60)]);
     let mut spent = 0;
@@ -141,9 +171,9 @@ async fn a_server_that_forgets_is_told_again() {
     let held = counter.charge(&slots).await.expect("admitted");
     server.restart();
     until("found again", || !counter.limits.is_degraded()).await;
-    let other = Counter::on(&server, Duration::from_millis(600)).await;
+    let other = Counter::on(&server, life).await;
     let theirs = other.subject(&[("concurrency", 1)]);
-    let deadline = now() + 10_000;
+    let deadline = now() + 60_000;
     while other.charge(&theirs).await.is_ok() {
         assert!(now() < deadline, "what is held was not told again");
     }
@@ -156,7 +186,10 @@ async fn a_server_that_forgets_is_told_again() {
 async fn a_frozen_server_costs_one_wait_and_leaves_a_share() {
     let server = Server::start(&[]);
     let lost = Lost { grace: Duration::ZERO, denies: false, slot_life: Duration::from_secs(15) };
-    let a = Counter::at(&target(server.port, "headgate"), lost).await;
+    let mut settings = target(server.port, "headgate");
+    // A busy machine must not look like a frozen server.
+    settings.timeout = Duration::from_secs(1);
+    let a = Counter::at(&settings, lost).await;
     let b = Counter::on(&server, Duration::from_secs(15)).await;
     acquainted(&a, &b).await;
     let started = day();
@@ -165,7 +198,7 @@ async fn a_frozen_server_costs_one_wait_and_leaves_a_share() {
     let began = std::time::Instant::now();
     assert!(a.charge(&subject).await.is_ok());
     let waited = began.elapsed();
-    assert!(waited >= Duration::from_millis(45), "{waited:?}: it was not even asked");
+    assert!(waited >= Duration::from_millis(900), "{waited:?}: it was not even asked");
     assert!(a.limits.is_degraded());
     let trips = a.valkey.counts(store::Op::Limit).0;
     let share = 1 + a.spend(&subject, 100).await;

@@ -10,7 +10,7 @@ use store::{Account, Memory, Target, Valkey};
 use tokio::task::JoinHandle;
 
 /// Longer than anything here may take.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(60);
 /// How often something is looked at that cannot be waited for.
 const GLANCE: Duration = Duration::from_millis(2);
 

@@ -117,7 +117,8 @@ impl Pair {
 /// Kills: a client that stays with the old primary.
 #[tokio::test]
 async fn a_failover_is_followed() {
-    let mut pair = Pair::start(500).await;
+    // Long enough for a busy machine not to be taken for a dead primary.
+    let mut pair = Pair::start(3_000).await;
     let replica = Replica::at(&pair.target());
     until("connected", || replica.is_up()).await;
     let account = replica.account(&[]);

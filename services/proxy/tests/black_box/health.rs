@@ -47,8 +47,9 @@ async fn a_poison_request_hurts_nobody() {
 /// Kills: a chain that stays dead after everything was down.
 #[tokio::test]
 async fn an_outage_of_everything_ends_with_it() {
-    let world =
-        World::build().primary("a", Behaviour::Healthy).primary("b", Behaviour::Healthy).start().await;
+    let world = World::build().primary("a", Behaviour::Healthy).primary("b", Behaviour::Healthy);
+    // No check tells that they are back.
+    let world = world.env("EPHEMERAL_CHECKS_INTERVAL", "600").start().await;
     for behaviour in [Behaviour::RefuseConnections, Behaviour::status(500)] {
         for provider in world.providers() {
             provider.set(behaviour.clone()).await.expect("breaks");
@@ -59,9 +60,12 @@ async fn an_outage_of_everything_ends_with_it() {
         for provider in world.providers() {
             provider.set(Behaviour::Healthy).await.expect("recovers");
         }
-        let recovered = Instant::now();
-        while world.client.post(call(1).to_string()).await.status != 200 {
-            assert!(recovered.elapsed() < Duration::from_secs(1), "still down a second after {behaviour:?}");
+        for id in 0..20 {
+            assert_eq!(
+                world.client.post(call(id).to_string()).await.json(),
+                right(id),
+                "after {behaviour:?}"
+            );
         }
     }
 }
@@ -94,11 +98,8 @@ async fn the_proxy_becomes_ready() {
             .env("HEALTH_CHECK_INTERVAL", interval)
             .start()
             .await;
-        let started = Instant::now();
-        while world.client.get("/ready").await.status != 200 {
-            assert!(started.elapsed() < Duration::from_secs(10), "interval {interval}");
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
+        // It was ready when the world was; it stays so.
+        assert_eq!(world.client.get("/ready").await.status, 200, "interval {interval}");
         assert_eq!(world.client.get("/health").await.json(), json!({"status": "healthy"}));
     }
 }
@@ -116,7 +117,7 @@ async fn probes_take_endpoints_out_and_bring_them_back() {
     let until = async |what: &str, done: &dyn Fn() -> bool| {
         let started = Instant::now();
         while !done() {
-            assert!(started.elapsed() < Duration::from_secs(30), "{what}: not after 30 s");
+            assert!(started.elapsed() < Duration::from_secs(60), "{what}: not after a minute");
             world["a"].forget();
             world.client.volley(1..10).await;
             tokio::time::sleep(Duration::from_millis(50)).await;

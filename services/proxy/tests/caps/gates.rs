@@ -25,14 +25,18 @@ async fn some_are_inside_some_wait_the_others_are_shed() {
     let world = world(Behaviour::Hang, "2", "1").await;
     let inside = [1, 2].map(|id| Asking::of(&world, id));
     soon(world["a"].in_flight(2)).await;
-    let queued = Asking::of(&world, 3);
-    until(async || waiting(&world.proxy, GATE).await == Some(1.0)).await;
-    check_shed(&world.client.post(call(4).to_string()).await);
+    // On a busy machine the one in the queue may be gone before the next one comes: then both waited.
+    until(async || {
+        let queued = Asking::of(&world, 3);
+        until(async || waiting(&world.proxy, GATE).await == Some(1.0)).await;
+        check_shed(&world.client.post(call(4).to_string()).await);
+        check_shed(&queued.reply().await);
+        shed(&world.proxy, GATE, "queue_full").await == Some(1.0)
+    })
+    .await;
     assert_eq!(limit(&world.proxy, GATE).await, Some(2.0));
     assert_eq!(in_flight(&world.proxy, GATE).await, Some(2.0));
-    assert_eq!(shed(&world.proxy, GATE, "queue_full").await, Some(1.0));
-    check_shed(&queued.reply().await);
-    assert_eq!(shed(&world.proxy, GATE, "timeout").await, Some(1.0));
+    assert!(shed(&world.proxy, GATE, "timeout").await >= Some(1.0));
     assert_eq!(world.asked("a"), 2, "who was shed was sent");
     world["a"].set(Behaviour::Healthy).await.expect("behaves");
     drop(inside);
@@ -46,7 +50,7 @@ async fn some_are_inside_some_wait_the_others_are_shed() {
 /// Kills: a waiter that is never told, and one that is shed although its turn comes.
 #[tokio::test]
 async fn who_waits_is_served_when_somebody_leaves() {
-    let world = world(Behaviour::delayed(Duration::from_millis(300), Behaviour::Healthy), "1", "5").await;
+    let world = world(Behaviour::delayed(Duration::from_millis(100), Behaviour::Healthy), "1", "5").await;
     let asking = [1, 2, 3].map(|id| Asking::of(&world, id));
     for (asking, id) in asking.into_iter().zip(1..) {
         assert_eq!(asking.reply().await.json(), right(id));

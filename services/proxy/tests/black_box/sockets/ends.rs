@@ -59,8 +59,7 @@ async fn a_clients_close_is_echoed() {
 /// Kills: sockets whose other end is long gone.
 #[tokio::test]
 async fn who_does_not_answer_pings_is_closed_and_who_does_is_not() {
-    let world =
-        World::build().primary("a", Behaviour::Healthy).env("WS_PING_INTERVAL", "300ms").start().await;
+    let world = World::build().primary("a", Behaviour::Healthy).env("WS_PING_INTERVAL", "2").start().await;
     let mut alive = Socket::open(world.proxy.address).await;
     let mut silent = Socket::open(world.proxy.address).await;
     // It reads, but as a bare connection: no ping is answered.
