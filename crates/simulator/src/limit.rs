@@ -3,7 +3,7 @@
 //! A [`Meter`] decides whether so many more calls fit and when the next one will. It never decides how a
 //! refusal looks.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 /// A provider's limit on calls. A batch counts its items.
@@ -108,18 +108,14 @@ impl Meter {
         self.limit = limit;
     }
 
-    /// How many calls were admitted in each aligned window that saw any, oldest first.
+    /// How many calls were admitted in each aligned window that saw any, by the window's number since the epoch.
     #[must_use]
-    pub fn admitted_per_window(&self, window: Duration) -> Vec<u64> {
-        let mut windows: Vec<(u64, u64)> = Vec::new();
+    pub fn admitted_per_window(&self, window: Duration) -> BTreeMap<u64, u64> {
+        let mut windows = BTreeMap::new();
         for at in &self.admitted {
-            let number = at / millis(window);
-            match windows.last_mut() {
-                Some((last, count)) if *last == number => *count += 1,
-                Some(_) | None => windows.push((number, 1)),
-            }
+            *windows.entry(at / millis(window)).or_default() += 1;
         }
-        windows.into_iter().map(|(_, count)| count).collect()
+        windows
     }
 
     /// Calls refused so far.
@@ -194,7 +190,7 @@ mod tests {
         assert!(meter.admit(0, 3));
         assert!(!meter.admit(0, 3));
         assert!(meter.admit(0, 2));
-        assert_eq!((meter.refused(), meter.admitted_per_window(SECOND)), (3, vec![5]));
+        assert_eq!((meter.refused(), meter.admitted_per_window(SECOND)), (3, BTreeMap::from([(0, 5)])));
     }
 
     #[test]
@@ -240,7 +236,7 @@ mod tests {
                 now += gap;
                 meter.admit(now, 1 + gap % 3);
             }
-            prop_assert!(meter.admitted_per_window(SECOND).into_iter().all(|count| count <= n));
+            prop_assert!(meter.admitted_per_window(SECOND).into_values().all(|count| count <= n));
         }
     }
 }

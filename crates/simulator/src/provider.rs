@@ -1,5 +1,6 @@
 //! One provider: a listening server, its script, and its memory of what it was asked.
 
+use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -261,9 +262,10 @@ impl Provider {
         lock(&self.shared.memory).forget();
     }
 
-    /// How many calls its limit admitted in each aligned window that saw any; empty without a limit.
+    /// How many calls its limit admitted in each aligned window that saw any, by the window's number since the epoch; empty
+    /// without a limit.
     #[must_use]
-    pub fn admitted_per_window(&self, window: Duration) -> Vec<u64> {
+    pub fn admitted_per_window(&self, window: Duration) -> BTreeMap<u64, u64> {
         self.meter().map(|meter| lock(&meter).admitted_per_window(window)).unwrap_or_default()
     }
 

@@ -43,7 +43,7 @@ struct Counted {
 }
 
 fn counted(provider: &Provider) -> Counted {
-    let served = provider.admitted_per_window(Duration::from_secs(1)).iter().sum();
+    let served = provider.admitted_per_window(Duration::from_secs(1)).values().sum();
     Counted { served, refused: provider.refused() }
 }
 
