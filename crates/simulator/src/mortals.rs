@@ -82,7 +82,7 @@ mod tests {
         };
         tokio::select! {
             played = mortals.play(Duration::from_secs(1)) => panic!("ended: {played:?}"),
-            looked = tokio::time::timeout(Duration::from_secs(20), look) => looked.expect("deaths"),
+            looked = tokio::time::timeout(Duration::from_secs(60), look) => looked.expect("deaths"),
         }
     }
 }

@@ -115,7 +115,7 @@ mod tests {
         let mood = Duration::from_millis(100);
         tokio::select! {
             played = stage.change_moods(mood, mood) => panic!("ended: {played:?}"),
-            looked = tokio::time::timeout(Duration::from_secs(20), look) => looked.expect("moods"),
+            looked = tokio::time::timeout(Duration::from_secs(60), look) => looked.expect("moods"),
         }
     }
 }

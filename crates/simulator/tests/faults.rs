@@ -30,6 +30,9 @@ async fn provider(behaviour: Behaviour) -> Provider {
     Provider::start(Script::new(&Chain::new(7)).behaving(behaviour)).await.expect("starts")
 }
 
+/// Who has said nothing for so long says nothing: longer than a busy machine takes to answer.
+const SILENCE: Duration = Duration::from_secs(2);
+
 /// Posts one body, asks for the connection to be closed after it, and listens until it is.
 async fn talk(provider: &Provider, body: &str) -> Talk {
     let Ok(mut stream) = TcpStream::connect(provider.address()).await else {
@@ -42,7 +45,7 @@ async fn talk(provider: &Provider, body: &str) -> Talk {
     stream.write_all((head + body).as_bytes()).await.expect("writes");
     let mut bytes = Vec::new();
     let reading = stream.read_to_end(&mut bytes);
-    let end = match tokio::time::timeout(Duration::from_millis(300), reading).await {
+    let end = match tokio::time::timeout(SILENCE, reading).await {
         Err(_) => End::Silence,
         Ok(Ok(_)) => End::Closed,
         Ok(Err(err)) if err.kind() == io::ErrorKind::ConnectionReset => End::Reset,
