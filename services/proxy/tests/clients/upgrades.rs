@@ -69,6 +69,7 @@ async fn a_withdrawn_key_ends_its_sockets() {
         Socket::open_at(world.proxy.address, "/main/k", &[]).await.unwrap_or_else(|r| panic!("{r:?}"));
     assert_eq!(socket.ask(call(1)).await, right(1));
     file.write(&json!({"clients": [client("a", "another", json!({}))]}).to_string());
-    world.proxy.logged("endpoints reloaded", 1).await;
-    assert_eq!(socket.closed().await.map(|(code, _)| code), Some(1008));
+    // It listens, and answers pings, all the while.
+    let (closed, ()) = tokio::join!(socket.closed(), world.proxy.logged("endpoints reloaded", 1));
+    assert_eq!(closed, Some((1008, "the key is not valid any more".to_owned())));
 }

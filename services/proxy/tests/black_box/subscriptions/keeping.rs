@@ -87,7 +87,7 @@ async fn a_handshake_without_an_end_is_given_up() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let endless = format!("ws://{}", listener.local_addr().expect("an address"));
     let world = World::build_unwatched().node("a", |script| script, json!({"ws_url": endless}));
-    let world = with_sockets(world, &["b"]).env("PROXY_TIMEOUT_PER_TRY", "300ms").start().await;
+    let world = with_sockets(world, &["b"]).env("PROXY_TIMEOUT_PER_TRY", "1").start().await;
     let mut held = Vec::new();
     let hold = async {
         loop {
@@ -158,7 +158,7 @@ async fn a_reorganisation_in_between_is_told_as_a_node_would() {
 /// Kills: a socket that is open and says nothing, for ever.
 #[tokio::test]
 async fn a_silent_provider_is_left() {
-    let world = with_sockets(World::build_unwatched(), &BOTH).env("WS_PING_INTERVAL", "500ms").start().await;
+    let world = with_sockets(World::build_unwatched(), &BOTH).env("WS_PING_INTERVAL", "2").start().await;
     let (mut socket, id) = follower(&world).await;
     world[serving(&world, &BOTH).await].silence(true);
     let heads = [world.chain.advance(), world.chain.advance()];
