@@ -223,6 +223,29 @@ fn secretive(nodes: &[Provider]) -> Value {
     }})
 }
 
+/// What clients and operators are told when the endpoints fail in every way.
+async fn told_of_failures(client: &Client, operator: &Client, nodes: &[Provider]) -> Vec<String> {
+    let mut told = Vec::new();
+    for behaviour in [
+        Behaviour::Healthy,
+        Behaviour::status(500),
+        Behaviour::status(401),
+        Behaviour::rate_limited(None),
+        Behaviour::redirect(307, &format!("http://127.0.0.1:1/{SECRET}")),
+        Behaviour::Answer(Answer::json(403, format!(r#"{{"error":"invalid key {SECRET}"}}"#))),
+        Behaviour::RefuseConnections,
+    ] {
+        for node in nodes {
+            node.set(behaviour.clone()).await.expect("behaves");
+        }
+        let reply = client.post(call(1).to_string()).await;
+        let id = reply.header("x-request-id").expect("an id");
+        told.push(format!("{:?} {}", reply.headers, reply.text()));
+        told.push(operator.get(&format!("/status/why/{id}")).await.text().to_owned());
+    }
+    told
+}
+
 /// Kills W-32, W-37 (hosts are shown; they name the provider): a key in a log line, a page, a metric, an error, a header or a record, whatever its place in
 /// the configuration, whatever goes wrong, at the highest log level.
 #[tokio::test]
@@ -241,24 +264,7 @@ async fn no_secret_is_told() {
     ];
     let proxy = Proxy::before(&file, &env).await;
     let (client, operator) = (Client::new(proxy.address), Client::new(proxy.metrics));
-    let mut told = Vec::new();
-    for behaviour in [
-        Behaviour::Healthy,
-        Behaviour::status(500),
-        Behaviour::status(401),
-        Behaviour::rate_limited(None),
-        Behaviour::redirect(307, &format!("http://127.0.0.1:1/{SECRET}")),
-        Behaviour::Answer(Answer::json(403, format!(r#"{{"error":"invalid key {SECRET}"}}"#))),
-        Behaviour::RefuseConnections,
-    ] {
-        for node in &nodes {
-            node.set(behaviour.clone()).await.expect("behaves");
-        }
-        let reply = client.post(call(1).to_string()).await;
-        let id = reply.header("x-request-id").expect("an id");
-        told.push(format!("{:?} {}", reply.headers, reply.text()));
-        told.push(operator.get(&format!("/status/why/{id}")).await.text().to_owned());
-    }
+    let mut told = told_of_failures(&client, &operator, &nodes).await;
     told.push(client.post_to(&format!("/{SECRET}x"), "{}").await.text().replace(SECRET, ""));
     fs::write(proxy.file(), file.to_string().replace("\"bad-role\"", "\"bad-role\": 7, \"b\""))
         .expect("a file");
