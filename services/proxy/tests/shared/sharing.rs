@@ -3,20 +3,25 @@
 use serde_json::json;
 use simulator::Behaviour;
 
-use crate::harness::call;
+use crate::harness::{World, call};
 use crate::server::Server;
 use crate::twins::{Twin, hour, metric, on, parked, sharing, until};
+
+/// A proxy with a ceiling of so many requests an hour, and an endpoint without one behind it.
+async fn with_a_ceiling(server: &Server, per_hour: u32) -> World {
+    let capacity = json!({"capacity": {"max_requests": per_hour, "window_seconds": 3600}});
+    sharing(server)
+        .endpoint("a", Behaviour::Healthy, capacity)
+        .fallback("b", Behaviour::Healthy)
+        .start()
+        .await
+}
 
 /// Kills: a ceiling per process, tokens spent before they are subtracted, probes that are not counted.
 #[tokio::test]
 async fn two_proxies_keep_one_static_ceiling_exactly() {
     let server = Server::start(&[]);
-    let capacity = json!({"capacity": {"max_requests": 60, "window_seconds": 3600}});
-    let world = sharing(&server)
-        .endpoint("a", Behaviour::Healthy, capacity)
-        .fallback("b", Behaviour::Healthy)
-        .start()
-        .await;
+    let world = with_a_ceiling(&server, 60).await;
     let before = hour();
     let twin = Twin::of(&world, on(&server)).await;
     tokio::join!(world.client.volley(0..300), twin.client.volley(1_000..1_300));
@@ -31,12 +36,7 @@ async fn two_proxies_keep_one_static_ceiling_exactly() {
 #[tokio::test]
 async fn two_prefixes_never_meet() {
     let server = Server::start(&[]);
-    let capacity = json!({"capacity": {"max_requests": 20, "window_seconds": 3600}});
-    let world = sharing(&server)
-        .endpoint("a", Behaviour::Healthy, capacity)
-        .fallback("b", Behaviour::Healthy)
-        .start()
-        .await;
+    let world = with_a_ceiling(&server, 20).await;
     let before = hour();
     let mut env = on(&server);
     env.push(("VALKEY_KEY_PREFIX".to_owned(), "other".to_owned()));
@@ -89,12 +89,7 @@ async fn an_account_comes_back_when_the_proxy_that_parked_it_is_gone() {
 #[tokio::test]
 async fn a_proxy_killed_with_tokens_in_hand_never_leads_to_more() {
     let server = Server::start(&[]);
-    let capacity = json!({"capacity": {"max_requests": 200, "window_seconds": 3600}});
-    let world = sharing(&server)
-        .endpoint("a", Behaviour::Healthy, capacity)
-        .fallback("b", Behaviour::Healthy)
-        .start()
-        .await;
+    let world = with_a_ceiling(&server, 200).await;
     let before = hour();
     let twin = Twin::of(&world, on(&server)).await;
     twin.client.volley(1..30).await;
@@ -126,12 +121,7 @@ async fn the_store_is_asked_seldom_and_counted() {
 #[tokio::test]
 async fn a_proxy_that_is_told_to_stop_returns_what_it_holds() {
     let server = Server::start(&[]);
-    let capacity = json!({"capacity": {"max_requests": 300, "window_seconds": 3600}});
-    let world = sharing(&server)
-        .endpoint("a", Behaviour::Healthy, capacity)
-        .fallback("b", Behaviour::Healthy)
-        .start()
-        .await;
+    let world = with_a_ceiling(&server, 300).await;
     let before = hour();
     let mut env = on(&server);
     env.push(("SHUTDOWN_DELAY".to_owned(), "0".to_owned()));
