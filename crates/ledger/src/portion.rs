@@ -9,8 +9,14 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 const WHOLE: u32 = 1 << 16;
 /// What nobody asks for now may be asked for at once: so much of an account is always there, a fiftieth.
 const LEAST: u32 = WHOLE / 50;
-/// How fast the mean of what is asked for forgets: chance must not move parts.
-const MEMORY_MS: f64 = 5_000.0;
+/// How fast the mean of what is asked for forgets. A part that shrinks by chance waits for its window to empty, and one that
+/// grows fills it no faster than the pace: each wave of parts is lost to all, so chance must not make any.
+const MEMORY_MS: f64 = 60_000.0;
+/// What was asked lately is the mean if it is off by more than chance makes it, three times its usual error.
+const LATELY_MS: f64 = 5_000.0;
+const NO_CHANCE: f64 = 3.0;
+/// Rates are requests in so many milliseconds.
+const PER_MS: f64 = 1_000_000.0;
 
 #[derive(Debug)]
 pub(crate) struct Portion {
@@ -21,9 +27,35 @@ pub(crate) struct Portion {
 
 #[derive(Debug, Default)]
 struct Mean {
+    /// From when on it is a mean.
+    from: u64,
     since: u64,
-    /// Requests in a thousand seconds.
+    /// Requests in a thousand seconds, over a minute and over some seconds.
     rate: f64,
+    lately: f64,
+}
+
+impl Mean {
+    /// `asked` more until `now`.
+    fn note(&mut self, asked: f64, now: u64) {
+        if self.since == 0 {
+            let first = asked * 1000.0;
+            *self = Self { from: now, since: now, rate: first, lately: first };
+            return;
+        }
+        let (age, passed) = (now.saturating_sub(self.from) as f64, now.saturating_sub(self.since) as f64);
+        let into = |mean: f64, memory: f64| {
+            let kept = (-passed / memory.min(age)).exp();
+            mean * kept + asked * PER_MS / passed * (1.0 - kept)
+        };
+        (self.rate, self.lately) = (into(self.rate, MEMORY_MS), into(self.lately, LATELY_MS));
+        self.since = now;
+        let usual = (self.rate.max(self.lately) * PER_MS / (2.0 * LATELY_MS)).sqrt();
+        if (self.lately - self.rate).abs() > NO_CHANCE * usual {
+            self.rate = self.lately;
+            self.from = now.saturating_sub(LATELY_MS as u64);
+        }
+    }
 }
 
 impl Default for Portion {
@@ -41,12 +73,8 @@ impl Portion {
     /// Requests in a thousand seconds that want the account here, as a mean up to `now`: what others are told.
     pub(crate) fn wanted(&self, now: u64) -> u64 {
         let mut mean = self.mean();
-        let passed = now.saturating_sub(mean.since);
-        if passed > 0 {
-            let asked = self.asked.swap(0, Relaxed) as f64;
-            let kept = if mean.since == 0 { 0.0 } else { (-(passed as f64) / MEMORY_MS).exp() };
-            let seen = if mean.since == 0 { asked * 1000.0 } else { asked * 1_000_000.0 / passed as f64 };
-            *mean = Mean { since: now, rate: mean.rate * kept + seen * (1.0 - kept) };
+        if now > mean.since {
+            mean.note(self.asked.swap(0, Relaxed) as f64, now);
         }
         mean.rate as u64
     }
@@ -108,6 +136,25 @@ mod tests {
         assert!(many.beside(all_of_few) && few.beside(all_of_many));
         assert!((74..=76).contains(&many.of(100)) && (24..=26).contains(&few.of(100)));
         assert!((98..=102).contains(&many.all(75)), "what one sees is a part of it: {}", many.all(75));
+    }
+
+    /// Kills: parts that follow chance, and parts that follow nothing else either.
+    #[test]
+    fn chance_moves_no_part_and_demand_does() {
+        let portion = asked(10);
+        let half = |k: u64, n: u32| {
+            portion.asked(n);
+            portion.wanted(20_000 + 500 * k);
+            portion.beside(10_000);
+            portion.share()
+        };
+        // Five seconds a little more, five a little less.
+        for k in 1..=120 {
+            let share = half(k, if k / 10 % 2 == 0 { 6 } else { 4 });
+            assert!((0.48..=0.52).contains(&share), "{share} after {k} halves of a second");
+        }
+        let soon = (121..=140).map(|k| half(k, 15)).next_back();
+        assert!(soon.is_some_and(|share| share > 0.7), "{soon:?} at three times as much");
     }
 
     #[test]

@@ -135,9 +135,14 @@ impl Steady {
 
     /// The probe that ends a park, sent at `sent_at`, was served.
     pub(crate) fn back(&self, evidence: &Evidence, now: u64) -> Option<Lowered> {
+        self.rested(now);
+        self.change(evidence, now, steady::back)
+    }
+
+    /// A park ended. What gathered while the account rested would come at once, and from every process.
+    pub(crate) fn rested(&self, now: u64) {
         self.seen.back_at.store(now, Relaxed);
         self.drain(0.0, now);
-        self.change(evidence, now, steady::back)
     }
 
     fn change(

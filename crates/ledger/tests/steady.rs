@@ -139,6 +139,24 @@ fn processes_share_one_level_and_one_pace() {
     }
 }
 
+/// Kills: what gathered in a park that another process's probe ended, sent at once by each of them.
+#[test]
+fn a_park_leaves_no_burst_behind() {
+    let (gate, untouched) = (found(), found());
+    let at = NOW + 5_000;
+    let at_once = |gate: &Gate| (0..20).filter(|_| take_and_send(gate, at)).count();
+    gate.rested(at);
+    assert!(at_once(&untouched) > 8 && at_once(&gate) <= 1);
+    assert!((8..=12).contains(&admitted(&gate, at + 1, 1, 100).0), "kills: a gate that stays closed");
+}
+
+fn take_and_send(gate: &Gate, at: u64) -> bool {
+    match gate.try_take(Cost::requests(1), at) {
+        Take::Granted(ticket) => gate.sent(ticket, at),
+        Take::Dry { .. } | Take::Doubt | Take::TooBig { .. } => false,
+    }
+}
+
 /// Kills: a process that takes what others use for room, and one that goes on counting who has gone.
 #[test]
 fn what_others_use_is_evidence() {

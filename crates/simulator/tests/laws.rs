@@ -26,6 +26,15 @@ fn nearly_all_of_a_limit_is_used_and_nearly_nothing_refused() {
     check("counter 200 per 1 s, 200 per window, counter", (150.0, 250.0), both);
 }
 
+/// Kills: parts that follow chance, which cost a twentieth of the limit, and replicas that know nothing of each other's use.
+#[test]
+fn four_replicas_use_nearly_as_much_together() {
+    let name = "rolling 200 per 10 s, 200 per window, rolling";
+    let together = Contest { replicas: 4, ..shortened(name, Mode::Steady) };
+    let score = Contest { seconds: (600.0, 900.0), ..together }.run(SEED);
+    assert!(score.used >= 0.95 && score.refused <= 0.002, "seed {SEED}: {score:?}");
+}
+
 /// Kills: a law that is none, and runs that depend on anything but their seed.
 #[test]
 fn a_run_follows_from_its_seed_and_its_law() {

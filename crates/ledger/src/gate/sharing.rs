@@ -55,6 +55,13 @@ impl Gate {
         matches!(&self.ceilings, Ceilings::Steady(steady) if steady.is_busy(now))
     }
 
+    /// A park was ended by another process's probe.
+    pub fn rested(&self, now: u64) {
+        if let Ceilings::Steady(steady) = &self.ceilings {
+            steady.rested(now);
+        }
+    }
+
     /// Takes over what other replicas learned, as read from the store. False if it does not apply here.
     pub fn adopt(&self, record: &Record, now: u64) -> bool {
         let adopted = match &self.ceilings {

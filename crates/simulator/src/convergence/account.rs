@@ -48,9 +48,13 @@ impl Account {
     }
 
     /// What others know of its parking.
-    pub(crate) fn hear_park(&mut self, theirs: &Record) {
+    pub(crate) fn hear_park(&mut self, theirs: &Record, now: u64) {
         if theirs.changed_at > self.parking.changed_at {
+            let parked = self.parking.in_episode();
             self.parking = *theirs;
+            if parked && !theirs.in_episode() {
+                self.gate.rested(now);
+            }
         }
     }
 

@@ -1,7 +1,10 @@
 //! One hidden limit against one law, request by request, on one or several replicas that share what they learn through a
 //! store which delays and loses what they say. A second endpoint takes what is turned away, so nothing waits.
 
-use aimd::{Learned, Mode, News, Params};
+mod shared;
+mod talk;
+
+use aimd::{Mode, Params};
 use ledger::Gate;
 
 use super::account::{Account, Refusal};
@@ -9,13 +12,11 @@ use super::events::Events;
 use super::hidden::{Arrivals, Demand, Hidden, Provider};
 use super::rng::Rng;
 use super::tally::Tally;
+use shared::Shared;
+use talk::{Said, Told};
 
 /// Runs begin at a Monday's midnight.
 const START_US: u64 = 1_699_833_600_000_000;
-const SYNC_US: u64 = 500_000;
-/// A message takes up to so long, and of so many one is lost.
-const WAY_US: f64 = 20_000.0;
-const LOST: f64 = 0.02;
 
 /// A run.
 #[derive(Debug, Clone)]
@@ -34,8 +35,8 @@ pub struct Contest {
     pub window_known: bool,
     /// How many replicas.
     pub replicas: usize,
-    /// Replicas hear of each other only so often (seconds), not at once.
-    pub deaf_s: Option<f64>,
+    /// What replicas read of each other is so old, in seconds.
+    pub late_s: f64,
     /// Seconds before anything is counted, and seconds counted.
     pub seconds: (f64, f64),
 }
@@ -68,19 +69,19 @@ enum Event {
     Answers { replica: usize, sent_at: u64, probe: bool, refused: bool },
     ProbeDue { replica: usize },
     Syncs { replica: usize, regular: bool },
-    StoreHears { replica: usize, learned: Option<Learned>, park: recovery::Record },
-    Hears { replica: usize, learned: Option<Learned>, park: recovery::Record },
+    Says { replica: usize, said: Said },
+    Hears { replica: usize, told: Told },
 }
 
 struct Replica {
     account: Account,
-    told: Option<Learned>,
-}
-
-#[derive(Default)]
-struct Store {
-    learned: Option<Learned>,
-    park: recovery::Record,
+    /// A probe of its own is under way.
+    probing: bool,
+    /// When it told and asked last; whether it is to do so again at once.
+    synced_us: u64,
+    stirred: bool,
+    /// When it last wrote what it learned.
+    written: u64,
 }
 
 /// An answer as one replica heard it, for traces and plots.
@@ -109,7 +110,7 @@ struct Run<'a> {
     provider: Provider,
     greedy: Provider,
     replicas: Vec<Replica>,
-    store: Store,
+    shared: Shared,
     tally: Tally,
 }
 
@@ -130,7 +131,10 @@ impl Contest {
         };
         let replica = |_| Replica {
             account: Account::learning(Gate::new(Vec::new(), Some(params)), self.mode),
-            told: None,
+            probing: false,
+            synced_us: 0,
+            stirred: false,
+            written: 0,
         };
         let greedy = Hidden { counts_refused: false, ..self.hidden };
         let mut run = Run {
@@ -142,7 +146,7 @@ impl Contest {
             provider: Provider::new(&self.hidden, seed),
             greedy: Provider::new(&greedy, seed),
             replicas: (0..self.replicas).map(replica).collect(),
-            store: Store::default(),
+            shared: Shared::new(self.replicas),
             tally: Tally::new(self),
         };
         run.events.at(START_US, Event::Arrives);
@@ -174,23 +178,14 @@ impl Run<'_> {
                 self.answers(replica, sent_at, probe, refused, at_us);
             }
             Event::ProbeDue { replica } => {
-                if self.replicas[replica].account.probe_due(now).is_some_and(|due| due <= now) {
-                    self.replicas[replica].account.probe_sent(now);
-                    self.send(replica, true, at_us);
+                let own = &self.replicas[replica];
+                if !own.probing && own.account.probe_due(now).is_some_and(|due| due <= now) {
+                    self.claims(replica, at_us);
                 }
             }
             Event::Syncs { replica, regular } => self.syncs(replica, regular, at_us),
-            Event::StoreHears { replica, learned, park } => {
-                self.store_hears(replica, learned, &park, at_us);
-            }
-            Event::Hears { replica, learned, park } => {
-                let heard = &mut self.replicas[replica];
-                if let Some(learned) = learned {
-                    heard.account.gate.adopt(&learned, now);
-                    heard.told = Some(learned);
-                }
-                heard.account.hear_park(&park);
-            }
+            Event::Says { replica, said } => self.store_hears(replica, said, at_us),
+            Event::Hears { replica, told } => self.hears(replica, told, at_us),
         }
     }
 
@@ -214,66 +209,45 @@ impl Run<'_> {
         self.events.at(at_us + (trip / 2.0) as u64, reaches);
     }
 
+    /// The probe at the end of a park, if it is still due.
+    fn probes(&mut self, replica: usize, at_us: u64) {
+        let (own, now) = (&mut self.replicas[replica], at_us / 1000);
+        if own.account.probe_due(now).is_some_and(|due| due <= now) {
+            own.probing = true;
+            own.account.probe_sent(now);
+            self.send(replica, true, at_us);
+        } else {
+            self.releases(replica, at_us);
+        }
+    }
+
     fn answers(&mut self, replica: usize, sent_at: u64, probe: bool, refused: bool, at_us: u64) {
         let now = at_us / 1000;
-        let told = &mut self.replicas[replica];
-        let was_due = told.account.probe_due(now);
-        let refused = refused.then_some(Refusal::Rate);
+        let own = &mut self.replicas[replica];
+        let was_due = own.account.probe_due(now);
+        let refusal = refused.then_some(Refusal::Rate);
         if probe {
-            told.account.probed(sent_at, refused, now, &mut self.rng);
+            own.probing = false;
+            own.account.probed(sent_at, refusal, now, &mut self.rng);
         } else {
-            told.account.answered(sent_at, refused, now, &mut self.rng);
+            own.account.answered(sent_at, refusal, now, &mut self.rng);
         }
         let at_s = (at_us - START_US) as f64 / 1e6;
-        let refused = refused.is_some();
-        (self.watch)(&Heard { at_s, now, replica, probe, refused, gate: &told.account.gate });
-        let due = told.account.probe_due(now);
+        (self.watch)(&Heard { at_s, now, replica, probe, refused, gate: &own.account.gate });
+        if probe {
+            self.releases(replica, at_us);
+        }
+        if self.expect_probe(replica, was_due, now) && self.replicas.len() > 1 {
+            self.stir(replica, at_us);
+        }
+    }
+
+    /// A probe is due at another time than before. True if it is.
+    fn expect_probe(&mut self, replica: usize, was_due: Option<u64>, now: u64) -> bool {
+        let due = self.replicas[replica].account.probe_due(now);
         if let Some(due) = due.filter(|_| due != was_due) {
             self.events.at(due.max(now) * 1000, Event::ProbeDue { replica });
         }
-        let learned = told.account.gate.export();
-        let news = learned.is_some_and(|ours| ours.news(told.told.as_ref()) == News::Decision);
-        if self.replicas.len() > 1 && self.plan.deaf_s.is_none() && (news || due != was_due) {
-            self.events.at(at_us, Event::Syncs { replica, regular: false });
-        }
-    }
-
-    fn syncs(&mut self, replica: usize, regular: bool, at_us: u64) {
-        if regular {
-            let every = self.plan.deaf_s.map_or(SYNC_US, |s| (s * 1e6) as u64);
-            self.events.at(at_us + every, Event::Syncs { replica, regular: true });
-        }
-        let told = &mut self.replicas[replica];
-        let learned = told.account.gate.export();
-        told.told = learned.clone().or(told.told.take());
-        let park = told.account.parking();
-        let says = Event::StoreHears { replica, learned, park };
-        self.on_its_way(says, at_us);
-    }
-
-    fn store_hears(&mut self, replica: usize, learned: Option<Learned>, park: &recovery::Record, at_us: u64) {
-        let through = |learned: Learned| Learned::decode(&learned.encode()).expect("what is written is read");
-        let news =
-            learned.as_ref().is_some_and(|ours| ours.news(self.store.learned.as_ref()) == News::Decision);
-        if news {
-            self.store.learned = learned.map(through);
-        }
-        let parked = park.changed_at > self.store.park.changed_at;
-        if parked {
-            self.store.park = *park;
-        }
-        let tell_all = (news || parked) && self.plan.deaf_s.is_none();
-        for other in (0..self.replicas.len()).filter(|other| *other == replica || tell_all) {
-            let says =
-                Event::Hears { replica: other, learned: self.store.learned.clone(), park: self.store.park };
-            self.on_its_way(says, at_us);
-        }
-    }
-
-    fn on_its_way(&mut self, event: Event, at_us: u64) {
-        let way = WAY_US * self.rng.even();
-        if !self.rng.chance(LOST) {
-            self.events.at(at_us + way as u64, event);
-        }
+        due != was_due
     }
 }

@@ -44,7 +44,7 @@ fn contest(kind: Kind, limit: f64, window_s: f64, mode: Mode) -> Contest {
         mode,
         window_known: false,
         replicas: 1,
-        deaf_s: None,
+        late_s: 0.0,
         seconds: length(limit, window_s, mode),
     }
 }
@@ -157,8 +157,8 @@ fn nuisances(list: &mut List) {
     list.kinds("refusals count", 200.0, 10.0, false, |c| c.hidden.counts_refused = true);
     list.kinds("round trip 20 ms", 200.0, 10.0, false, |c| c.round_trip_s = 0.02);
     list.kinds("round trip 300 ms", 200.0, 10.0, false, |c| c.round_trip_s = 0.3);
-    list.kinds("two replicas that hear of each other every 2 s", 200.0, 10.0, false, |c| {
-        (c.replicas, c.deaf_s) = (2, Some(2.0));
+    list.kinds("two replicas that hear of each other 2 s late", 200.0, 10.0, false, |c| {
+        (c.replicas, c.late_s) = (2, 2.0);
     });
     for kind in [Kind::Fixed, Kind::Rolling] {
         for window_s in [1.0, 60.0] {
@@ -213,7 +213,7 @@ fn draw(number: usize, rng: &mut Rng, mode: Mode) -> Entry {
     contest.hidden.wavers = if rng.chance(0.25) { 0.05 } else { 0.0 };
     contest.hidden.counts_refused = rng.chance(0.3);
     if rng.chance(0.3) {
-        (contest.replicas, contest.deaf_s) = (2, Some(2.0));
+        (contest.replicas, contest.late_s) = (2, 2.0);
     }
     let times = 1.1 + 2.5 * rng.even();
     contest.demand = if rng.chance(0.2) { Demand::Diurnal } else { Demand::Times(times) };

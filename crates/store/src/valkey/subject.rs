@@ -120,7 +120,11 @@ impl Subject {
         if let Some(account) = account {
             self.take_in(ground, account, &found, depth, now).await?;
         }
-        self.reconcile_park(ground, handle.park(), found.park).await
+        let changed = self.reconcile_park(ground, handle.park(), found.park).await?;
+        if let Some(account) = account.filter(|account| changed && !account.park.record().in_episode()) {
+            account.gate.rested(now);
+        }
+        Ok(changed)
     }
 
     async fn ask(

@@ -178,6 +178,33 @@ async fn replicas_share_a_level_and_what_they_use() {
     assert!(stored.len() <= 220, "{} bytes: {stored}", stored.len());
 }
 
+/// Kills: what gathered in a park, sent at once by whoever did not probe.
+#[tokio::test]
+async fn who_hears_that_a_park_ended_begins_slowly() {
+    let server = Server::start(&[]);
+    let (a, b) = (Replica::connected(server.port).await, Replica::connected(server.port).await);
+    let (first, second) = (a.steady(), b.steady());
+    let at = now();
+    first.gate.charge(Cost::requests(80), Sender::Client, at - 300);
+    first.gate.refused(&Evidence::client(at), at + 50).expect("a first level");
+    first.park.hit(&burst(at), 0.5);
+    a.valkey.as_ref().unwrap().stir();
+    until("parked for the other", || second.park.is_parked(now())).await;
+    until("rested", || first.gate.room(1, now()) > 70).await;
+    let due = second.park.probe_due(now()).expect("parked");
+    second.park.probed(Probe::Clean, due, 0.5);
+    b.valkey.as_ref().unwrap().stir();
+    until("back for the first", || !first.park.record().in_episode()).await;
+    let at = now();
+    let granted = |_: &u32| match first.gate.try_take(Cost::requests(1), at) {
+        Take::Granted(ticket) => first.gate.sent(ticket, at),
+        Take::Dry { .. } | Take::Doubt | Take::TooBig { .. } => false,
+    };
+    let at_once = (0..20).filter(granted).count();
+    // An eighth of the level has gathered.
+    assert!(at_once <= 2, "{at_once} at once");
+}
+
 /// Kills: use that is told twice, or lost when a process ends or the server forgets.
 #[tokio::test]
 async fn use_of_24_hours_adds_up_exactly() {
