@@ -131,6 +131,11 @@ impl Fleet {
         chains
     }
 
+    /// All chains, for what is done too often to sort them.
+    pub fn in_any_order(&self) -> impl Iterator<Item = &Arc<Chain>> {
+        self.chains.values()
+    }
+
     /// Whether the endpoint with this number is one of them.
     pub fn has_endpoint(&self, number: u32) -> bool {
         self.numbers.contains(&number)
@@ -138,7 +143,7 @@ impl Fleet {
 
     /// All endpoints with their chains.
     pub fn endpoints(&self) -> impl Iterator<Item = (&Arc<Chain>, &Endpoint)> {
-        self.chains.values().flat_map(|chain| chain.endpoints.iter().map(move |endpoint| (chain, endpoint)))
+        self.in_any_order().flat_map(|chain| chain.endpoints.iter().map(move |endpoint| (chain, endpoint)))
     }
 }
 

@@ -98,10 +98,10 @@ pub async fn run<H: Host>(host: Arc<H>, connector: Connector, duty: Duty) {
 /// Recomputes what grows old without an event: ranks, and the order of large tiers.
 fn freshen(fleet: &Fleet) {
     let now = fleet::clock::unix_ms();
-    for (_, endpoint) in fleet.endpoints() {
-        endpoint.state.refresh(now);
+    for chain in fleet.in_any_order() {
+        chain.endpoints.iter().for_each(|endpoint| endpoint.state.refresh(now));
+        chain.put_in_order(now);
     }
-    fleet.chains().iter().for_each(|chain| chain.put_in_order(now));
 }
 
 /// A newer block of one endpoint: the chain's head is what two of them agree on.
