@@ -1,7 +1,7 @@
 //! What holds of a steady level, whatever happens to it.
 
 use aimd::Learned;
-use aimd::steady::{Level, Look, Refusal, Seen, Trial, back, refused, served};
+use aimd::steady::{Level, Look, Refusal, Rise, Seen, Trial, back, refused, served};
 use proptest::prelude::*;
 
 const NOW: u64 = 1_800_000_000_000;
@@ -103,6 +103,45 @@ fn only_a_second_refusal_lowers_the_level_and_only_once() {
         refused(&mut known, &refusal(at + late, &[(1_000, 20.0), (10_000, 200.0)]), at + 100 + late);
     }
     assert_eq!(known.expect("found").level, confirmed, "one episode");
+}
+
+/// Trials apart. Kills: patience that counts from the last confirmed refusal and not from the last one: what is given back
+/// each window would be refused each window, with nothing paid.
+#[test]
+fn a_level_that_is_refused_time_and_again_is_not_climbed_unpaid() {
+    let mut known = found();
+    let mut at = NOW + 10_000;
+    for round in 0..30 {
+        let level = known.as_mut().expect("found");
+        (level.debt, level.next) = (40.0, u64::MAX);
+        let before = level.level;
+        at = use_it(&mut known, at, 4, 1.0);
+        assert!(known.expect("found").ceiling() <= before, "round {round}: {known:?}");
+        let used = [(1_000, before), (10_000, 10.0 * before)];
+        refused(&mut known, &refusal(at, &used), at + 100);
+        at += SECOND;
+    }
+    let before = known.expect("found").level;
+    known.as_mut().expect("found").debt = 40.0;
+    use_it(&mut known, at, 70, 1.0);
+    assert!(known.expect("found").level > before, "once it is quiet: {known:?}");
+}
+
+/// Kills: a longer window for a limit that wavers, and none for one that remembers longer.
+#[test]
+fn a_rise_that_falls_back_twice_lengthens_the_window_if_it_was_high() {
+    let window_after = |times: f64| {
+        let mut known = found();
+        let level = known.as_mut().expect("found");
+        let (base, at) = (level.level, NOW + 30_000);
+        level.rise =
+            Rise { base, top: times * base, at: at - 5_000, falses: 1, false_at: at - 10_000, good: base };
+        let used = [(1_000, 190.0), (10_000, 1_950.0)];
+        refused(&mut known, &refusal(at, &used), at + 100);
+        refused(&mut known, &refusal(at + 10, &used), at + 110);
+        known.expect("found").window_ms
+    };
+    assert_eq!((window_after(1.17), window_after(1.3)), (1_000, 10_000));
 }
 
 /// Kills: a failed trial that takes something from the level.

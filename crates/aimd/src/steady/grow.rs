@@ -107,11 +107,12 @@ fn begin(level: &mut Level, look: &Look, now: u64) -> bool {
     if look.peak < ALL * level.level - 1.0 {
         return false;
     }
-    let paid = level.debt < PAID || now.saturating_sub(level.settled) >= patience(level);
-    if level.refused.is_finite() && paid && level.top() - level.level >= level.step() / 4.0 {
+    let paid = |since: u64| level.debt < PAID || now.saturating_sub(since) >= patience(level);
+    let quiet_since = level.settled.max(level.hit);
+    if level.refused.is_finite() && paid(quiet_since) && level.top() - level.level >= level.step() / 4.0 {
         return climb(level, now);
     }
-    if now >= level.next && paid {
+    if now >= level.next && paid(level.settled) {
         level.margin = (level.margin * NARROW).max(MARGIN.0);
         return start(level, Trial::Level(level.step()), now);
     }
@@ -125,7 +126,8 @@ fn start(level: &mut Level, trial: Trial, now: u64) -> bool {
     true
 }
 
-/// Below the refused level nothing need be tried: half of the way each clean window.
+/// Below the refused level nothing need be tried: half of the way each clean window. But what is given back while refusals
+/// go on unpaid is refused again, each window.
 fn climb(level: &mut Level, now: u64) -> bool {
     level.level += ((level.top() - level.level) / 2.0).max((level.top() - level.level).min(level.step()));
     level.since = now;

@@ -55,6 +55,8 @@ pub(crate) const MARKED: f64 = 10.0;
 pub(crate) const AGAIN: u32 = 2;
 /// What is remembered of a rise, in windows, to tell a false one.
 pub(crate) const RISE: f64 = 64.0;
+/// A rise by so much that falls back was false. A limit that wavers by a twentieth to either side lets a level rise by less.
+pub(crate) const HIGH: f64 = 1.2;
 /// A false rise is forgotten after so many windows.
 pub(crate) const FALSE_RISE: f64 = 512.0;
 /// Trials that came so far show that a limit moved; it is followed in a shorter window's steps.

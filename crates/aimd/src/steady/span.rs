@@ -1,7 +1,7 @@
 //! Which window a level is about: it lengthens when refusals outlast it, or when what it served proves nothing twice,
 //! and shortens when trials run away. One window at a time; never decides how high a level is.
 
-use super::reasons::{AGAIN, FALSE_RISE, FEWEST, LEAST_DEPTH, MARKED, NEAR, RISE, RUNAWAY, SAME};
+use super::reasons::{AGAIN, FALSE_RISE, FEWEST, HIGH, LEAST_DEPTH, MARKED, NEAR, RISE, RUNAWAY, SAME};
 use super::record::{Mark, Rise};
 use super::{Level, Refusal, Trial};
 
@@ -40,7 +40,7 @@ pub(super) fn suits_better(level: &mut Level, refusal: &Refusal<'_>, now: u64) -
 pub(super) fn check(level: &mut Level, refusal: &Refusal<'_>, now: u64) {
     let rise = level.rise;
     let recent = now.saturating_sub(rise.at) < level.windows(RISE);
-    let high = rise.top >= (1.12 * rise.base).max(rise.base + 3.0);
+    let high = rise.top >= (HIGH * rise.base).max(rise.base + 3.0);
     if !recent || !high || level.level > rise.base + 0.35 * (rise.top - rise.base) {
         return;
     }
