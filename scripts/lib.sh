@@ -35,24 +35,15 @@ wait_until() {
     done
 }
 
-# free_ports COUNT: so many ports that nobody listens on at the moment, on one line, no two the same. They lie below those
-# that the system gives to who names none: a connection that is opened meanwhile takes none of them.
+# free_ports COUNT: so many ports that nobody listens on at the moment, on one line, no two the same. Which ones, the benchmark
+# decides for all scripts.
 free_ports() {
-    python3 - "$1" <<'PYTHON'
-import random, socket, sys
+    PYTHONPATH=bench python3 -c '
+import sys
+from programs import free_port
 
-def is_free(port):
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(("127.0.0.1", port))
-        except OSError:
-            return False
-        return True
-
-ports = filter(is_free, random.sample(range(16384, 32768), 1000))
-print(*(next(ports) for _ in range(int(sys.argv[1]))))
-PYTHON
+print(*(free_port() for _ in range(int(sys.argv[1]))))
+' "$1"
 }
 free_port() { free_ports 1; }
 

@@ -158,16 +158,21 @@ async fn replicas_divide_a_learned_ceiling_by_what_they_are_asked_for() {
     assert!(one.len() * 3 > other.len() && other.len() * 3 > one.len(), "{} and {}", one.len(), other.len());
 }
 
+/// Refused with 80 in use: a first level.
+fn learns_a_level(account: &store::Account) {
+    let at = now();
+    // Not in the running slot, of which only a share is in use.
+    account.gate.charge(Cost::requests(80), Sender::Client, at - 300);
+    account.gate.refused(&Evidence::client(at), at + 50).expect("a first level");
+}
+
 /// Kills: a level for each replica, a level that a store does not hand on, and use that others do not hear of.
 #[tokio::test]
 async fn replicas_share_a_level_and_what_they_use() {
     let server = Server::start(&[]);
     let (a, b) = (Replica::connected(server.port).await, Replica::connected(server.port).await);
     let (first, second) = (a.steady(), b.steady());
-    let at = now();
-    // Not in the running slot, of which only a share is in use.
-    first.gate.charge(Cost::requests(80), Sender::Client, at - 300);
-    first.gate.refused(&Evidence::client(at), at + 50).expect("a first level");
+    learns_a_level(&first);
     let level = |account: &store::Account| account.gate.level().map_or(0.0, |level| level.level);
     until("both know of it", || level(&second) > 75.0 && (level(&first) - level(&second)).abs() < 0.01).await;
     let length = Duration::from_secs(3);
@@ -191,10 +196,8 @@ async fn who_hears_that_a_park_ended_begins_slowly() {
     let server = Server::start(&[]);
     let (a, b) = (Replica::connected(server.port).await, Replica::connected(server.port).await);
     let (first, second) = (a.steady(), b.steady());
-    let at = now();
-    first.gate.charge(Cost::requests(80), Sender::Client, at - 300);
-    first.gate.refused(&Evidence::client(at), at + 50).expect("a first level");
-    first.park.hit(&burst(at), 0.5);
+    learns_a_level(&first);
+    first.park.hit(&burst(now()), 0.5);
     a.valkey.as_ref().unwrap().stir();
     until("parked for the other", || second.park.is_parked(now())).await;
     until("rested", || first.gate.room(1, now()) > 70).await;
