@@ -18,7 +18,7 @@ fn refusal(sent_at: u64, used: &[(u64, f64)]) -> Refusal<'_> {
         requests: 1,
         probe: false,
         named_window_ms: None,
-        outlasted: 0.0,
+        outlasted: f64::INFINITY,
         stated: None,
         round_trip_ms: 100,
         least: LEAST,
@@ -229,6 +229,28 @@ fn beside_anothers_decision_ours_gives_way_and_our_refusal_does_not() {
     let both = hit.beside(&theirs);
     assert_eq!((both.level, both.decisions, both.hit), (150.0, 10, hit.hit), "kills: forgetting the refusal");
     assert_eq!(theirs.beside(&hit), theirs, "kills: going back to an older record");
+}
+
+/// Kills: debt for what several processes refused of the first level (they merge their records, and each merging is a decision),
+/// and none for a trial.
+#[test]
+fn finding_the_first_level_is_not_owed_and_a_trial_is() {
+    let mut known = found();
+    for late in 1..6 {
+        let ours = Level { hit: known.expect("found").hit + late, ..known.expect("found") };
+        let theirs = Level { decisions: ours.decisions + 1, ..known.expect("found") };
+        known = Some(ours.beside(&theirs));
+        let probe = Refusal { probe: true, ..refusal(NOW + 100 + late, &[(1_000, 200.0)]) };
+        refused(&mut known, &probe, NOW + 200);
+    }
+    let level = known.expect("found");
+    assert!(level.decisions > 4 && level.debt == 0.0, "{level:?}");
+    let mut at = NOW + 1_000;
+    while known.expect("found").trial == Trial::None {
+        at = use_it(&mut known, at, 1, 1.0);
+    }
+    refused(&mut known, &refusal(at, &[(1_000, level.level + 0.5)]), at + 100);
+    assert_eq!(known.expect("found").debt, 1.0);
 }
 
 fn event() -> impl Strategy<Value = (u8, u64, f64, f64)> {

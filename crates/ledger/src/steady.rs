@@ -123,10 +123,12 @@ impl Steady {
 
     /// A refusal, heard at `now`.
     pub(crate) fn refused(&self, evidence: &Evidence, now: u64) -> Option<Lowered> {
+        self.leave_out(evidence.requests, evidence.sent_at);
         if evidence.probe {
             self.seen.still_refused_at.store(evidence.sent_at, Relaxed);
+            // Not later: what others use is known as of now alone, and as they rest it falls.
+            self.spans.iter().for_each(|span| span.outlast(evidence.sent_at, now));
         }
-        self.leave_out(evidence.requests, evidence.sent_at);
         if evidence.quota || evidence.overflow {
             return None;
         }
@@ -168,7 +170,7 @@ impl Steady {
             requests: evidence.requests,
             probe: evidence.probe,
             named_window_ms: evidence.named_window_ms,
-            outlasted: own.map_or(0.0, |span| self.outlasted(span, known.level.as_ref(), now)),
+            outlasted: own.map_or(f64::INFINITY, |span| self.outlasted(span, known.level.as_ref())),
             stated,
             round_trip_ms: self.seen.round_trip_ms.load(Relaxed),
             least: self.params.min_estimate as f64,
@@ -262,9 +264,9 @@ impl Steady {
     }
 
     /// What was in use when a probe was last refused in this episode.
-    fn outlasted(&self, span: &SpanUse, level: Option<&Level>, now: u64) -> f64 {
+    fn outlasted(&self, span: &SpanUse, level: Option<&Level>) -> f64 {
         let at = self.seen.still_refused_at.load(Relaxed);
-        if level.is_some_and(|level| at > level.hit) { span.evidence(at, now) + span.others() } else { 0.0 }
+        if level.is_some_and(|level| at > level.hit) { span.outlasted() } else { f64::INFINITY }
     }
 
     fn shorter_than(&self, window_ms: u64) -> Option<u64> {

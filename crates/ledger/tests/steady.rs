@@ -174,6 +174,23 @@ fn what_others_use_is_evidence() {
     assert!(seen(&one) <= 11);
 }
 
+/// Kills: the bound on a measured level taken from what others use once they rest, which is far below what was refused.
+#[test]
+fn what_a_refused_probe_outlasted_is_what_all_used_then() {
+    let gate = found();
+    let others = |used| Footprint { wanted: 30_000, used: vec![(1_000, used), (10_000, used)] };
+    let probe = |at| Evidence { probe: true, ..Evidence::client(at) };
+    gate.beside(&others(30_000), NOW + 400);
+    gate.refused(&probe(NOW + 500), NOW + 600);
+    gate.beside(&others(0), NOW + 700);
+    gate.back(&probe(NOW + 800), NOW + 900);
+    let level = gate.level().expect("measured");
+    assert!(
+        (78.0..84.0).contains(&level.refused) && level.level < 52.0,
+        "fifty of ours, thirty of theirs: {level:?}"
+    );
+}
+
 /// Kills: a stated limit that is not believed, believed again each time it is said, or believed of another window.
 #[test]
 fn a_stated_limit_is_the_refused_level_once() {

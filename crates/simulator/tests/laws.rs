@@ -35,6 +35,18 @@ fn four_replicas_use_nearly_as_much_together() {
     assert!(score.used >= 0.95 && score.refused <= 0.002, "seed {SEED}: {score:?}");
 }
 
+/// The second minute after a start that knows nothing. Kills: a first level far too low that is climbed slowly, because each of
+/// the replicas took the others' use at another time, or owed what finding it cost.
+#[test]
+fn four_replicas_find_a_long_window_within_a_minute() {
+    let contest =
+        Contest { replicas: 4, ..shortened("rolling 200 per 10 s, 200 per window, rolling", Mode::Steady) };
+    for seed in [2, 4, 17, 21] {
+        let score = Contest { seconds: (60.0, 60.0), ..contest.clone() }.run(seed);
+        assert!(score.used >= 0.92 && score.refused <= 0.005, "seed {seed}: {score:?}");
+    }
+}
+
 /// Kills: a law that is none, and runs that depend on anything but their seed.
 #[test]
 fn a_run_follows_from_its_seed_and_its_law() {

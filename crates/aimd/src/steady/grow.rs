@@ -120,6 +120,9 @@ fn begin(level: &mut Level, look: &Look, now: u64) -> bool {
 }
 
 fn start(level: &mut Level, trial: Trial, now: u64) -> bool {
+    if level.is_being_found() {
+        level.rise.good = level.level;
+    }
     level.trial = trial;
     level.since = now;
     level.decisions += 1;

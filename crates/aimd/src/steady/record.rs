@@ -150,6 +150,12 @@ impl Level {
         super::grow::due(self)
     }
 
+    /// The first level: nothing above it was tried yet, and no second refusal bore it out. What finding it costs is no
+    /// trial's fault. Decisions do not tell, for records of several processes are merged by one.
+    pub(crate) fn is_being_found(&self) -> bool {
+        self.confirmed == 0 && self.rise.good == 0.0
+    }
+
     /// How it is spread over the window.
     #[must_use]
     pub fn pace(&self) -> Pace {

@@ -26,7 +26,8 @@ pub struct Refusal<'a> {
     pub probe: bool,
     /// The window that the refusal names, in milliseconds.
     pub named_window_ms: Option<u64>,
-    /// What was in use when the last refused probe was sent, nothing else having been sent since; 0 if there was none.
+    /// What was in use when the last refused probe was sent, nothing else having been sent since; infinite if nobody
+    /// here knows of one.
     pub outlasted: f64,
     /// The window and the limit that the refusal states, if that is news.
     pub stated: Option<(u64, f64)>,
@@ -77,8 +78,7 @@ pub fn refused(known: &mut Option<Level>, refusal: &Refusal<'_>, now: u64) -> Op
         return Some(Moved { window_ms: level.window_ms, from: None, to: level.level });
     };
     let (window_ms, from) = (level.window_ms, level.ceiling());
-    // What finding the first level costs is no trial's fault.
-    if level.decisions > 2 {
+    if !level.is_being_found() {
         level.debt = (level.debt + f64::from(refusal.requests)).min(MOST_OWED);
     }
     hear(level, refusal, now);

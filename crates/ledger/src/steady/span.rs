@@ -18,6 +18,8 @@ pub(super) struct SpanUse {
     pub(super) held: Slots,
     /// What all other processes use, as evidence: thousandths of a request.
     pub(super) others: AtomicU64,
+    /// What was in use when a probe was last refused: thousandths of a request.
+    outlasted: AtomicU64,
 }
 
 impl SpanUse {
@@ -28,6 +30,7 @@ impl SpanUse {
             left_out: Slots::tenths_of(window_ms),
             held: Slots::tenths_of(window_ms),
             others: AtomicU64::new(0),
+            outlasted: AtomicU64::new(0),
         }
     }
 
@@ -39,6 +42,16 @@ impl SpanUse {
     /// What others use, as they told last.
     pub(super) fn others(&self) -> f64 {
         self.others.load(Relaxed) as f64 / MILLI
+    }
+
+    /// A probe that was sent at `at` is refused.
+    pub(super) fn outlast(&self, at: u64, now: u64) {
+        self.outlasted.store(((self.evidence(at, now) + self.others()) * MILLI) as u64, Relaxed);
+    }
+
+    /// What was in use when a probe was last refused.
+    pub(super) fn outlasted(&self) -> f64 {
+        self.outlasted.load(Relaxed) as f64 / MILLI
     }
 
     /// When `short` has aged.

@@ -1,8 +1,9 @@
 //! Both laws of learning against every kind of hidden limit, on a virtual clock: prints the table of `docs/learning.md`.
 //!
 //! `cargo run --release -p simulator --example laws -- [listed|steps|drawn|table|plot] [--law steady|aimd|both]
-//! [--replicas N] [--seeds N] [--draw SEED] [--count N] [--only TEXT] [--trace]`. `table` prints what the page quotes, of both
-//! laws and of one, four and eight replicas; `plot` writes `target/laws/steady.svg`; `--trace` prints every decision.
+//! [--replicas N] [--seed FIRST] [--seeds N] [--seconds WARM,MEASURED] [--draw SEED] [--count N] [--only TEXT] [--trace]`.
+//! `table` prints what the page quotes, of both laws and of one, four and eight replicas; `plot` writes
+//! `target/laws/steady.svg`; `--trace` prints every decision of the first seed.
 
 mod plot;
 mod table;
@@ -19,7 +20,9 @@ struct Options {
     groups: Vec<String>,
     laws: Vec<Mode>,
     replicas: Option<usize>,
+    seed: u64,
     seeds: u64,
+    seconds: Option<(f64, f64)>,
     draw: u64,
     count: usize,
     only: String,
@@ -57,7 +60,9 @@ fn options(mut arguments: impl Iterator<Item = String>) -> Result<Options, Strin
         groups: Vec::new(),
         laws: vec![Mode::Steady],
         replicas: None,
+        seed: 1,
         seeds: 1,
+        seconds: None,
         draw: convergence::HELD_OUT,
         count: 60,
         only: String::new(),
@@ -76,6 +81,15 @@ fn options(mut arguments: impl Iterator<Item = String>) -> Result<Options, Strin
                 }
             }
             "--replicas" => options.replicas = Some(number(value()?)? as usize),
+            "--seed" => options.seed = number(value()?)?,
+            "--seconds" => {
+                let text = value()?;
+                let both = text.split_once(',').map(|(warm, measured)| (warm.parse(), measured.parse()));
+                let Some((Ok(warm), Ok(measured))) = both else {
+                    return Err(format!("--seconds needs two numbers, as in 60,60, not {text}"));
+                };
+                options.seconds = Some((warm, measured));
+            }
             "--seeds" => options.seeds = number(value()?)?,
             "--draw" => options.draw = number(value()?)?,
             "--count" => options.count = number(value()?)? as usize,
@@ -104,10 +118,13 @@ fn run(options: &Options, law: Mode) {
                 .iter_mut()
                 .for_each(|entry| entry.contest.replicas = entry.contest.replicas.max(replicas));
         }
-        if options.trace {
-            entries.iter().for_each(trace::print);
+        if let Some(seconds) = options.seconds {
+            entries.iter_mut().for_each(|entry| entry.contest.seconds = seconds);
         }
-        let scores = scores(&entries, options.seeds);
+        if options.trace {
+            entries.iter().for_each(|entry| trace::print(entry, options.seed));
+        }
+        let scores = scores(&entries, options.seed, options.seeds);
         println!("\n{law:?}, {group}");
         for (entry, score) in entries.iter().zip(&scores) {
             let followed = if group == "steps" {
@@ -151,7 +168,7 @@ fn summary(scores: &[Score]) {
 }
 
 /// The mean over seeds; of minutes and steps the worst.
-fn scores(entries: &[Entry], seeds: u64) -> Vec<Score> {
+fn scores(entries: &[Entry], first: u64, seeds: u64) -> Vec<Score> {
     let next = AtomicUsize::new(0);
     let found = Mutex::new(vec![None; entries.len()]);
     std::thread::scope(|scope| {
@@ -161,7 +178,8 @@ fn scores(entries: &[Entry], seeds: u64) -> Vec<Score> {
                     let i = next.fetch_add(1, Ordering::Relaxed);
                     entries.get(i).map(|entry| (i, entry))
                 } {
-                    let all: Vec<Score> = (0..seeds).map(|seed| entry.contest.run(1 + 7919 * seed)).collect();
+                    let all: Vec<Score> =
+                        (0..seeds).map(|seed| entry.contest.run(first + 7919 * seed)).collect();
                     let mean = |of: fn(&Score) -> f64| all.iter().map(of).sum::<f64>() / all.len() as f64;
                     let worst = |of: fn(&Score) -> f64| all.iter().map(of).fold(0.0, f64::max);
                     let score = Score {

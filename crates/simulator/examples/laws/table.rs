@@ -31,7 +31,7 @@ fn run(mut entries: Vec<Entry>, (_, replicas): (Mode, usize), seeds: u64) -> Run
     for entry in &mut entries {
         entry.contest.replicas = entry.contest.replicas.max(replicas);
     }
-    let scores = crate::scores(&entries, seeds);
+    let scores = crate::scores(&entries, 1, seeds);
     entries.into_iter().zip(scores).collect()
 }
 

@@ -3,10 +3,10 @@
 use simulator::convergence::Entry;
 
 /// Each refusal, and each change of the level.
-pub(crate) fn print(entry: &Entry) {
+pub(crate) fn print(entry: &Entry, seed: u64) {
     println!("{}", entry.name);
     let mut last = vec![0; entry.contest.replicas];
-    entry.contest.run_watched(1, &mut |heard| {
+    entry.contest.run_watched(seed, &mut |heard| {
         let Some(level) = heard.gate.level() else { return };
         if heard.refused || level.decisions != last[heard.replica] {
             last[heard.replica] = level.decisions;
