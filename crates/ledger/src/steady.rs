@@ -6,26 +6,24 @@ mod admission;
 mod bursts;
 mod force;
 mod seen;
+mod sharing;
 mod span;
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use aimd::Params;
-use aimd::steady::{self, Level, Look, Pace, Refusal, Seen};
+use aimd::steady::{self, Level, Look, Refusal, Seen};
 
 use crate::portion::Portion;
-use crate::{CeilingKind, CeilingView, Evidence, Footprint, Lowered, Unit};
+use crate::{CeilingKind, CeilingView, Evidence, Lowered, Unit};
 use bursts::Bursts;
 use force::Force;
 use seen::Tally;
-use span::{MILLI, SpanUse};
+use span::SpanUse;
 
 /// How often what is served is told to the law.
 const LOOK_MS: u64 = 10;
-/// One of several processes may send so many at once, or as many as all of them if that is less: with one token, each
-/// would lose what comes to it while nobody asks.
-const AT_ONCE: f64 = 2.0;
 /// An account is busy for so long after something was sent.
 const BUSY_MS: u64 = 1_000;
 
@@ -44,6 +42,8 @@ pub(crate) struct Steady {
     seen: Tally,
     /// The provider says that nothing is left until then.
     closed_until: AtomicU64,
+    /// When others were last heard of.
+    heard_at: AtomicU64,
     known: Mutex<Known>,
 }
 
@@ -51,8 +51,6 @@ pub(crate) struct Steady {
 struct Known {
     level: Option<Level>,
     look: Look,
-    /// The window and the limit that a refusal stated last: then no other window is looked at.
-    stated: Option<(u64, u64)>,
 }
 
 impl Steady {
@@ -72,9 +70,10 @@ impl Steady {
             force: Force::default(),
             seen: Tally::default(),
             closed_until: AtomicU64::new(0),
+            heard_at: AtomicU64::new(0),
             known: Mutex::new(Known { level, ..Known::default() }),
         };
-        steady.publish(&steady.known());
+        steady.publish(&steady.known(), 0);
         steady
     }
 
@@ -104,7 +103,7 @@ impl Steady {
         }
         self.seen.told_at.store(now, Relaxed);
         let mut known = self.known();
-        let Known { level: Some(level), look, stated } = &mut *known else { return };
+        let Known { level: Some(level), look } = &mut *known else { return };
         let seen = Seen {
             sent_at,
             used: self.used_in(level.window_ms, sent_at, now) + 1.0,
@@ -114,10 +113,10 @@ impl Steady {
             answers: self.seen.answers.swap(0, Relaxed) as f64 / self.portion.share(),
             clipped: self.seen.clipped.swap(false, Relaxed),
             round_trip_ms: self.seen.round_trip_ms.load(Relaxed),
-            shorter_ms: self.shorter_than(level.window_ms).filter(|_| stated.is_none()),
+            shorter_ms: self.shorter_than(level.window_ms).filter(|_| level.stated == 0.0),
         };
-        if steady::served(level, look, &seen, now) {
-            self.publish(&known);
+        if steady::served(level, look, &seen, now) || self.is_cut_off(now) {
+            self.publish(&known, now);
         }
     }
 
@@ -155,8 +154,11 @@ impl Steady {
     ) -> Option<Lowered> {
         let at = evidence.sent_at;
         let mut known = self.known();
-        let stated = self.state(&mut known, evidence);
-        let ours = |span: &&SpanUse| known.stated.is_none_or(|(window_ms, _)| window_ms == span.window_ms);
+        let stated = self.news(known.level.as_ref(), evidence);
+        let named = known.level.filter(|level| level.stated > 0.0).map(|level| level.window_ms);
+        // Of an account that states its window no other one is looked at.
+        let named = stated.map(|(window_ms, _)| window_ms).or(named);
+        let ours = |span: &&SpanUse| named.is_none_or(|window_ms| window_ms == span.window_ms);
         let used = |span: &SpanUse| (span.window_ms, span.evidence(at, now) + span.others());
         let used: Vec<(u64, f64)> = self.spans.iter().filter(ours).map(used).collect();
         let window_ms = known.level.map_or(0, |level| level.window_ms);
@@ -177,7 +179,7 @@ impl Steady {
             chance: evidence.chance,
         };
         let moved = decide(&mut known.level, &refusal, now);
-        self.publish(&known);
+        self.publish(&known, now);
         moved.map(|moved| Lowered {
             window_ms: moved.window_ms,
             from: moved.from.map(|from| from.round() as u64),
@@ -185,17 +187,13 @@ impl Steady {
         })
     }
 
-    /// What the refusal states of one of our windows, if that is new or moved by a fiftieth: providers state wrong numbers,
-    /// and what was learned of one must not be forgotten each time that it is said again.
-    fn state(&self, known: &mut Known, evidence: &Evidence) -> Option<(u64, f64)> {
+    /// What the refusal states of one of our windows, if that is news: providers state wrong numbers, and what was learned
+    /// must not be forgotten each time that one is said again, here or to another process.
+    fn news(&self, level: Option<&Level>, evidence: &Evidence) -> Option<(u64, f64)> {
         let (window_ms, limit) = evidence.named_window_ms.zip(evidence.stated)?;
-        let same =
-            |(window, before): (u64, u64)| window == window_ms && before.abs_diff(limit) * 50 <= before;
-        if known.stated.is_some_and(same) || !self.spans.iter().any(|span| span.window_ms == window_ms) {
-            return None;
-        }
-        known.stated = Some((window_ms, limit));
-        Some((window_ms, limit as f64))
+        let known = level.is_some_and(|level| level.believed(window_ms, limit as f64));
+        let ours = self.spans.iter().any(|span| span.window_ms == window_ms);
+        (ours && !known).then_some((window_ms, limit as f64))
     }
 
     pub(crate) fn params(&self) -> &Params {
@@ -207,31 +205,14 @@ impl Steady {
     }
 
     /// Takes over a record that others wrote after ours.
-    pub(crate) fn adopt(&self, theirs: &Level) -> bool {
+    pub(crate) fn adopt(&self, theirs: &Level, now: u64) -> bool {
         if !self.spans.iter().any(|span| span.window_ms == theirs.window_ms) {
             return false;
         }
         let mut known = self.known();
         known.level = Some(known.level.map_or(*theirs, |ours| ours.beside(theirs)));
-        self.publish(&known);
+        self.publish(&known, now);
         true
-    }
-
-    /// What this process asks for and uses, for the others.
-    pub(crate) fn footprint(&self, now: u64) -> Footprint {
-        let used = |span: &SpanUse| (span.window_ms, (span.evidence(now, now) * MILLI) as u64);
-        Footprint { wanted: self.portion.wanted(now), used: self.spans.iter().map(used).collect() }
-    }
-
-    /// What all others together ask for and use.
-    pub(crate) fn beside(&self, others: &Footprint) {
-        for span in &self.spans {
-            let told = others.used.iter().find(|(window_ms, _)| *window_ms == span.window_ms);
-            span.others.store(told.map_or(0, |(_, used)| *used), Relaxed);
-        }
-        if self.portion.beside(others.wanted) {
-            self.publish(&self.known());
-        }
     }
 
     /// The account is used just now. A first level is measured by what others told before there was one.
@@ -271,17 +252,6 @@ impl Steady {
 
     fn shorter_than(&self, window_ms: u64) -> Option<u64> {
         self.spans.iter().map(|span| span.window_ms).filter(|window| *window < window_ms).max()
-    }
-
-    /// Copies our part of the record out of it, for the hot path. The lock is held, so the last change wins.
-    fn publish(&self, known: &Known) {
-        let Some(level) = &known.level else { return self.force.lift() };
-        let span = self.spans.iter().position(|span| span.window_ms == level.window_ms).unwrap_or(0);
-        let (part, pace) = (self.portion.share(), level.pace());
-        // A part is no whole number of requests. What that would lose is let through: the pace holds on the average.
-        let ceiling = level.ceiling() * part + (1.0 - part);
-        let depth = (pace.depth * part).max(pace.depth.min(AT_ONCE));
-        self.force.set(span, ceiling, Pace { gap_us: pace.gap_us / part, depth });
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {

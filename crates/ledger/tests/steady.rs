@@ -191,6 +191,59 @@ fn what_a_refused_probe_outlasted_is_what_all_used_then() {
     );
 }
 
+/// A gate that is asked for a fiftieth of what others are asked for, with a level of 99.5 per `window_ms`, or of `n`. They
+/// use twenty.
+fn beside_idle_others(n: u64, window_ms: u64) -> Gate {
+    let gate = Gate::new(
+        Vec::new(),
+        Some(Params { mode: Mode::Steady, window_ms: Some(window_ms), ..Params::default() }),
+    );
+    assert!(gate.open());
+    for k in 0..=n {
+        gate.charge(Cost::requests(1), Sender::Client, NOW - window_ms + k * window_ms / n);
+    }
+    gate.refused(&Evidence::client(NOW), NOW + 100).expect("a first level");
+    gate.beside(&idle(window_ms, 20), NOW + 2 * window_ms);
+    gate
+}
+
+fn idle(window_ms: u64, used: u64) -> Footprint {
+    Footprint { wanted: 1_000_000_000, used: vec![(window_ms, 1_000 * used)] }
+}
+
+/// Kills: parts to which each process keeps although the others use little, the same where what is told is old, and where
+/// nothing is told any more.
+#[test]
+fn of_a_long_window_what_others_leave_is_used() {
+    let (long, short) = (beside_idle_others(100, 60_000), beside_idle_others(100, 1_000));
+    let at = NOW + 120_000;
+    let (all, _) = admitted(&long, at, 60, 100);
+    assert!((72..=82).contains(&all), "{all} beside twenty");
+    assert!(admitted(&short, NOW + 2_000, 1, 2).0 <= 4);
+    let cut_off = beside_idle_others(100, 60_000);
+    cut_off.served(at + 3_950, at + 4_000);
+    assert!(admitted(&cut_off, at + 4_000, 60, 100).0 <= 4, "kills: what nobody vouches for");
+}
+
+/// Five or six a minute. Kills: a pace for each process, so that two come together, and one that is held back for ever.
+#[test]
+fn where_requests_are_seconds_apart_all_keep_one_pace() {
+    let (gate, at) = (beside_idle_others(6, 60_000), NOW + 120_000);
+    let told = |used, at| gate.beside(&idle(60_000, used), at);
+    told(0, at);
+    assert!(take_and_send(&gate, at + 30_000) && !take_and_send(&gate, at + 31_000));
+    for tenth in 0..200 {
+        told(0, at + 31_000 + 100 * tenth);
+    }
+    // Another sends one.
+    told(1, at + 51_000);
+    let next = (51..90).find(|second| {
+        told(1, at + 1_000 * second);
+        take_and_send(&gate, at + 1_000 * second)
+    });
+    assert!((60..=66).contains(&next.expect("its turn comes")), "{next:?}");
+}
+
 /// Kills: a stated limit that is not believed, believed again each time it is said, or believed of another window.
 #[test]
 fn a_stated_limit_is_the_refused_level_once() {
@@ -201,6 +254,10 @@ fn a_stated_limit_is_the_refused_level_once() {
     assert_eq!((lowered.window_ms, lowered.to), (1_000, 199));
     let level = gate.level().expect("known");
     assert!((level.refused - 200.0).abs() < 0.01, "{level:?}");
+    // Another process hears it for the first time, and knows what was learned. Kills: "once" for each of them.
+    let other = self::gate();
+    other.adopt(&Learned::decode(&gate.export().expect("a level").encode()).expect("a line"), NOW + 4_000);
+    assert_eq!(other.refused(&stated(201, NOW + 4_000), NOW + 4_100).map(|lowered| lowered.to), Some(198));
     // It states 200 and takes less: what is learned then stands.
     for at in [20_000, 20_050, 40_000, 40_050] {
         gate.refused(&stated(200, NOW + at), NOW + at + 100);

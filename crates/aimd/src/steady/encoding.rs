@@ -28,7 +28,7 @@ impl Level {
         });
         let [doubt_level, doubt_refused, doubt_sent] = doubt;
         let rise = &self.rise;
-        [
+        let fields = [
             Self::VERSION.to_owned(),
             short(at),
             short(self.decisions),
@@ -57,8 +57,9 @@ impl Level {
             self.marks
                 .map(|m| [short(m.used.round() as u64), short(u64::from(m.times)), ago(m.at)].join("."))
                 .join("."),
-        ]
-        .join("|")
+        ];
+        let stated = (self.stated > 0.0).then(|| short(self.stated.round() as u64));
+        fields.into_iter().chain(stated).collect::<Vec<_>>().join("|")
     }
 
     /// Reads back what [`Level::encode`] wrote.
@@ -68,7 +69,8 @@ impl Level {
     pub fn decode(line: &str) -> Result<Self, Malformed> {
         let parts: Vec<&str> = line.split('|').collect();
         let [version, fields @ ..] = parts.as_slice() else { return Err(Malformed) };
-        let fields: &[&str; FIELDS] = fields.try_into().map_err(|_| Malformed)?;
+        // What is stated stands behind the others, if anything is.
+        let (fields, stated) = fields.split_at_checked(FIELDS).ok_or(Malformed)?;
         let at = long(fields[0])?;
         let time = |i: usize| if fields[i] == NONE { Ok(0) } else { Ok(at.saturating_sub(long(fields[i])?)) };
         let rise: Vec<&str> = fields[20].split('.').collect();
@@ -102,9 +104,18 @@ impl Level {
                 good: milli(good)?,
             },
             marks: marks(fields[24], at)?,
+            stated: self::stated(stated)?,
         };
         let sound = *version == Self::VERSION && level.window_ms > 0 && level.level.is_finite();
         if sound { Ok(level) } else { Err(Malformed) }
+    }
+}
+
+fn stated(fields: &[&str]) -> Result<f64, Malformed> {
+    match fields {
+        [] => Ok(0.0),
+        [limit] => long(limit).map(|limit| limit as f64),
+        _ => Err(Malformed),
     }
 }
 

@@ -49,6 +49,8 @@ pub struct Level {
     pub rise: Rise,
     /// At what use of each window it was refused, shortest window first.
     pub marks: [Mark; 3],
+    /// The limit that the provider states, as it was last believed; 0 if it states none. Then the window is the stated one.
+    pub stated: f64,
 }
 
 /// Something above the level, until a window has served it.
@@ -127,6 +129,7 @@ impl Level {
             doubt: None,
             rise: Rise::default(),
             marks: [Mark::default(); 3],
+            stated: 0.0,
         }
     }
 
@@ -154,6 +157,12 @@ impl Level {
     /// trial's fault. Decisions do not tell, for records of several processes are merged by one.
     pub(crate) fn is_being_found(&self) -> bool {
         self.confirmed == 0 && self.rise.good == 0.0
+    }
+
+    /// Whether a stated limit was believed already, or one that differs by no more than a fiftieth.
+    #[must_use]
+    pub fn believed(&self, window_ms: u64, limit: f64) -> bool {
+        self.window_ms == window_ms && (self.stated - limit).abs() * 50.0 <= self.stated
     }
 
     /// How it is spread over the window.

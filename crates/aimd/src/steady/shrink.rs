@@ -102,6 +102,7 @@ fn told(known: &mut Option<Level>, window_ms: u64, limit: f64, refusal: &Refusal
     let fresh = Level::found(window_ms, limit, now);
     let mut level =
         known.map_or(fresh, |level| Level { decisions: level.decisions + 1, debt: level.debt, ..fresh });
+    level.stated = limit;
     level.level = level.level.max(refusal.least);
     level.settle(now, refusal.chance);
     *known = Some(level);

@@ -43,7 +43,7 @@ impl Gate {
     pub fn beside(&self, others: &Footprint, now: u64) {
         match &self.ceilings {
             Ceilings::Learned(learned) => learned.beside(others.wanted, now),
-            Ceilings::Steady(steady) => steady.beside(others),
+            Ceilings::Steady(steady) => steady.beside(others, now),
             Ceilings::None | Ceilings::Fixed(_) | Ceilings::Leased(_) => {}
         }
     }
@@ -67,7 +67,7 @@ impl Gate {
         let adopted = match &self.ceilings {
             Ceilings::Learned(learned) => learned.adopt(&record.clone().into_aimd(learned.params()), now),
             Ceilings::Steady(steady) => {
-                record.clone().into_steady(steady.params()).is_some_and(|level| steady.adopt(&level))
+                record.clone().into_steady(steady.params()).is_some_and(|level| steady.adopt(&level, now))
             }
             Ceilings::None | Ceilings::Fixed(_) | Ceilings::Leased(_) => false,
         };
