@@ -38,23 +38,33 @@ impl hyper::service::Service<Request<Incoming>> for Front {
     fn call(&self, request: Request<Incoming>) -> Self::Future {
         let (worker, id, peer) = (Rc::clone(&self.worker), self.worker.next_id(), self.peer);
         let is_call = *request.method() == Method::POST && !pages::serves(request.uri().path());
-        // Boxed where it is made, and never moved again: a request's future is large.
-        let answer: Pin<Box<dyn Future<Output = Response<Body>>>> = if is_call {
-            Box::pin(rpc::serve(worker, id, peer, request))
+        let answer = if is_call {
+            boxed(|| rpc::serve(worker, id, peer, request))
         } else if socket::is_upgrade(request.method(), request.headers()) {
-            Box::pin(async move { socket::open(&worker, id, peer, request).await })
+            boxed(|| async move { socket::open(&worker, id, peer, request).await })
         } else {
-            Box::pin(routed(worker, id, request))
+            boxed(|| routed(worker, id, request))
         };
         Answering { worker: Rc::clone(&self.worker), id, answer }
     }
+}
+
+type Boxed = Pin<Box<dyn Future<Output = Response<Body>>>>;
+
+/// Makes a future where it stays. `Box::pin` makes it on the stack first and copies all of it, and a request's is large.
+fn boxed<F>(make: impl FnOnce() -> F) -> Boxed
+where
+    F: Future<Output = Response<Body>> + 'static,
+{
+    let made = Box::write(Box::new_uninit(), make());
+    Box::into_pin(made)
 }
 
 /// One request on its way to its answer. A bug in it does not end the other requests of its worker.
 pub(crate) struct Answering {
     worker: Rc<Worker>,
     id: RequestId,
-    answer: Pin<Box<dyn Future<Output = Response<Body>>>>,
+    answer: Boxed,
 }
 
 impl Future for Answering {
