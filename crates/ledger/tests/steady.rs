@@ -220,6 +220,8 @@ fn of_a_long_window_what_others_leave_is_used() {
     let (all, _) = admitted(&long, at, 60, 100);
     assert!((72..=82).contains(&all), "{all} beside twenty");
     assert!(admitted(&short, NOW + 2_000, 1, 2).0 <= 4);
+    let shallow = beside_idle_others(30, 60_000);
+    assert!(admitted(&shallow, at, 60, 100).0 <= 4, "kills: two at once where few may come at once");
     let cut_off = beside_idle_others(100, 60_000);
     cut_off.served(at + 3_950, at + 4_000);
     assert!(admitted(&cut_off, at + 4_000, 60, 100).0 <= 4, "kills: what nobody vouches for");

@@ -202,11 +202,17 @@ impl Level {
         }
     }
 
+    /// So few may come at once that arrivals at random leave part of the level unused.
+    #[must_use]
+    pub fn is_shallow(&self) -> bool {
+        self.depth * self.ceiling() <= SHALLOW
+    }
+
     /// Use of the level, given what was sent and what the pace turned away. Arrivals at random leave part of a shallow pace
     /// unused however many come, so who was turned away counts, once half of the level is really in use.
     pub(crate) fn pressed(&self, used: f64, held: f64) -> f64 {
         let ceiling = self.ceiling();
-        let shallow = self.depth * ceiling <= SHALLOW && used >= ceiling / 2.0;
+        let shallow = self.is_shallow() && used >= ceiling / 2.0;
         if shallow { (used + held).min(ceiling).max(used) } else { used }
     }
 

@@ -65,10 +65,13 @@ impl Steady {
         let span = self.spans.iter().position(|span| span.window_ms == level.window_ms).unwrap_or(0);
         let (share, pace, all) = (self.portion.share(), level.pace(), level.ceiling());
         let hears = share < 1.0 && !self.is_cut_off(now);
-        let left = if hears && level.window_ms >= LONG_MS { all - self.spans[span].others() } else { 0.0 };
+        let slow = hears && is_slow(&pace);
+        // Under a shallow pace what two of them send at once is refused, so that to send more there only costs.
+        let may_use_theirs = hears && level.window_ms >= LONG_MS && (slow || !level.is_shallow());
+        let left = if may_use_theirs { all - self.spans[span].others() } else { 0.0 };
         // A part is no whole number of requests. What that would lose is let through: the pace holds on the average.
         let ceiling = (all * share + (1.0 - share)).max(left);
-        let ours = if hears && is_slow(&pace) { pace } else { part_of(&pace, share.max(left / all)) };
+        let ours = if slow { pace } else { part_of(&pace, share.max(left / all)) };
         self.force.set(span, ceiling, ours);
     }
 }
