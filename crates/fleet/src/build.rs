@@ -43,6 +43,7 @@ pub fn build(
             chain.endpoints.iter().filter(|endpoint| endpoint.disabled.is_none()).collect();
         fleet.chains.insert(name.as_str().into(), Arc::new(builder.chain(name, &usable)?));
     }
+    fleet.large = fleet.in_any_order().filter(|chain| chain.is_large()).cloned().collect();
     fleet.numbers = fleet.endpoints().map(|(_, endpoint)| endpoint.number).collect();
     Ok(fleet)
 }
@@ -114,7 +115,7 @@ impl Builder<'_> {
         old: Option<&Chain>,
     ) -> Result<Endpoint, BuildError> {
         let refuse = |why| BuildError { chain: chain.to_owned(), endpoint: config.id.clone(), why };
-        let target = |url| Target::new(url, &config.headers).map_err(refuse);
+        let target = |url| Target::new(url, &config.headers).map(Box::new).map_err(refuse);
         let http = config.http_url.as_ref().map(target).transpose()?;
         let same = |before: &&Endpoint| *before.id == *config.id && before.urls == urls(config);
         let old = old.and_then(|chain| chain.endpoints.iter().find(same));

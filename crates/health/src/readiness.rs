@@ -87,6 +87,12 @@ impl Readiness {
         }
     }
 
+    /// Whether the health of chains can still change the answer.
+    #[must_use]
+    pub fn depends_on_chains(&self) -> bool {
+        self.grace == Grace::Lenient && !self.passed
+    }
+
     fn lenient(&mut self, view: &View<'_>) -> Result<(), &'static str> {
         let seen = view.store_reachable && view.chains.iter().all(|(_, good)| *good);
         self.passed |= view.uptime_ms >= LONGEST_START_MS || seen;

@@ -267,6 +267,13 @@ impl Tracker {
         }
     }
 
+    /// When the view after `now` becomes another one although nothing happens; `None`: never.
+    #[must_use]
+    pub fn grows_old_at(&self, now: u64) -> Option<u64> {
+        let bad = self.seen.filter(|seen| self.ejection.is_none() && !seen.good)?;
+        Some(bad.at.saturating_add(self.rules.fresh_for_ms)).filter(|at| *at > now)
+    }
+
     /// A good endpoint stays good when its checker falls silent: losing the checker must not reorder the fleet.
     fn probed_rank(&self, now: u64) -> Rank {
         match self.seen {

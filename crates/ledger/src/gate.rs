@@ -24,13 +24,14 @@ use crate::{
 /// `now` is one axis for all calls: the store's milliseconds as this process estimates them, carried on by its
 /// monotonic clock.
 #[derive(Debug)]
+#[repr(C)]
 pub struct Gate {
-    /// False while no ceiling is known: then nothing else is looked at.
-    gated: AtomicBool,
-    ceilings: Ceilings,
     usage: Usage24h,
+    /// False while no ceiling is known: then nothing below is looked at.
+    gated: AtomicBool,
     /// False while `overflow` is idle, so that successes need not lock it.
     overflowed: AtomicBool,
+    ceilings: Ceilings,
     overflow: Mutex<Overflow>,
 }
 
@@ -39,7 +40,7 @@ enum Ceilings {
     None,
     Fixed(Vec<Fixed>),
     Leased(Vec<Leased>),
-    Learned(Learned),
+    Learned(Box<Learned>),
     Steady(Box<Steady>),
 }
 
@@ -94,10 +95,11 @@ impl Gate {
         let ceilings = match learning {
             _ if !limits.is_empty() => Ceilings::Fixed(limits.into_iter().map(Fixed::new).collect()),
             Some(params) => match params.mode {
-                Mode::Aimd => Ceilings::Learned(Learned::new(
-                    params,
-                    record.map(|r| r.into_aimd(&params)).unwrap_or_else(|| aimd::Record::new(&params)),
-                )),
+                Mode::Aimd => {
+                    let record = record.map(|record| record.into_aimd(&params));
+                    let record = record.unwrap_or_else(|| aimd::Record::new(&params));
+                    Ceilings::Learned(Box::new(Learned::new(params, record)))
+                }
                 Mode::Steady => {
                     let level = record.and_then(|record| record.into_steady(&params));
                     Ceilings::Steady(Box::new(Steady::new(params, level)))
@@ -127,10 +129,10 @@ impl Gate {
 
     fn over(ceilings: Ceilings) -> Self {
         let gate = Self {
-            gated: AtomicBool::new(false),
-            ceilings,
             usage: Usage24h::default(),
+            gated: AtomicBool::new(false),
             overflowed: AtomicBool::new(false),
+            ceilings,
             overflow: Mutex::default(),
         };
         gate.note_gated();

@@ -2,6 +2,8 @@
 //! refused told to the law. This is the seam of laws: `admit`, `served`, `refused` and a versioned record.
 //! How far a ceiling falls or grows is decided in `aimd`.
 
+mod span;
+
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -9,64 +11,56 @@ use aimd::{Params, Record, Witness};
 
 use crate::portion::Portion;
 use crate::ticket::Outstanding;
-use crate::{CeilingKind, CeilingView, Cost, Evidence, Lowered, Slots, Take, Ticket, Unit};
+use crate::{CeilingKind, CeilingView, Cost, Evidence, Lowered, Take, Ticket};
+use span::SpanUse;
 
 /// A ceiling that is not known.
 const NONE: u64 = u64::MAX;
 
-/// What is sent counts against a ceiling for so much longer than the window. A provider that counts a rolling window
-/// sees requests closer together than they were sent, by what their ways to it differ: refusals would come at a ceiling
-/// that is kept, and cut it.
-const WAYS_DIFFER_MS: u64 = 50;
+/// By so much use may rise by rounding alone, where the slots at the end of several windows are counted in part.
+const ROUNDED: u64 = 2;
 
 /// How often use is compared with what was seen before.
 const LOOK_MS: u64 = 10;
 
+/// What every request needs comes first, in one cache line.
 #[derive(Debug)]
+#[repr(C, align(64))]
 pub(crate) struct Learned {
-    params: Params,
-    /// Which part of the ceilings is ours. What the law is told is what all processes see.
-    portion: Portion,
     spans: Vec<SpanUse>,
-    /// Admitted and not sent yet: stands against every span.
-    outstanding: Arc<AtomicU64>,
-    /// When the ceilings below must be read from the record again.
-    refresh_at: AtomicU64,
-    /// Before this, a use at or below every span's `known_clean` teaches nothing new.
-    clean_until: AtomicU64,
-    /// When something was last left out.
-    left_out_at: AtomicU64,
     /// When use was last compared with what was seen before.
     looked_at: AtomicU64,
+    /// Before this, a use at or below every span's `known_clean` teaches nothing new.
+    clean_until: AtomicU64,
+    /// What is sent from then on teaches nothing new until so much was asked for.
+    quiet_from: AtomicU64,
+    quiet_until: AtomicU64,
+    /// Which part of the ceilings is ours. What the law is told is what all processes see.
+    portion: Portion,
+    /// When something was last left out.
+    left_out_at: AtomicU64,
+    /// When the ceilings of the spans must be read from the record again.
+    refresh_at: AtomicU64,
+    /// Admitted and not sent yet: stands against every span.
+    outstanding: Arc<AtomicU64>,
+    params: Params,
     record: Mutex<Record>,
-}
-
-#[derive(Debug)]
-struct SpanUse {
-    window_ms: u64,
-    sent: Slots,
-    /// Use, but no evidence of what the account bears.
-    probes: Slots,
-    refused: Slots,
-    /// Our part of what was learned.
-    ceiling: AtomicU64,
-    /// What was learned, for all processes together.
-    learned: AtomicU64,
-    known_clean: AtomicU64,
 }
 
 impl Learned {
     pub(crate) fn new(params: Params, record: Record) -> Self {
         let record = record.or_fresh(&params);
         let learned = Self {
-            params,
-            portion: Portion::default(),
             spans: record.spans.iter().map(|span| SpanUse::new(span.window_ms)).collect(),
-            outstanding: Arc::default(),
-            refresh_at: AtomicU64::new(0),
-            clean_until: AtomicU64::new(0),
-            left_out_at: AtomicU64::new(0),
             looked_at: AtomicU64::new(u64::MAX),
+            clean_until: AtomicU64::new(0),
+            quiet_from: AtomicU64::new(u64::MAX),
+            quiet_until: AtomicU64::new(0),
+            portion: Portion::default(),
+            left_out_at: AtomicU64::new(0),
+            refresh_at: AtomicU64::new(0),
+            outstanding: Arc::default(),
+            params,
             record: Mutex::new(record),
         };
         learned.publish(&learned.record(), 0);
@@ -141,14 +135,14 @@ impl Learned {
     pub(crate) fn note_probes(&self, n: u32, at: u64) {
         self.left_out_at.fetch_max(at, Ordering::Relaxed);
         for span in &self.spans {
-            span.probes.add_sent(n, at);
+            span.probes.add_sent(n, at, span.window_ms);
         }
     }
 
     fn note_refused(&self, n: u32, at: u64) {
         self.left_out_at.fetch_max(at, Ordering::Relaxed);
         for span in &self.spans {
-            span.refused.add_sent(n, at);
+            span.refused.add_sent(n, at, span.window_ms);
         }
     }
 
@@ -160,19 +154,41 @@ impl Learned {
         if sent_at >= looked_at && sent_at - looked_at < LOOK_MS {
             return;
         }
+        let turned = sent_at >= self.clean_until.load(Ordering::Relaxed);
+        if !turned && self.is_quiet(sent_at) {
+            return;
+        }
         self.looked_at.store(sent_at, Ordering::Relaxed);
-        let news = sent_at >= self.clean_until.load(Ordering::Relaxed)
-            || self
-                .spans
-                .iter()
-                .any(|span| self.observed(span, sent_at) > span.known_clean.load(Ordering::Relaxed));
-        if !news {
+        if !turned && !self.spans.iter().any(|span| self.observed(span, sent_at) > span.clean()) {
+            self.expect_quiet(now);
             return;
         }
         let used = self.observed_by_span(sent_at);
         let mut record = self.record();
         record.served(&used, sent_at);
         self.publish(&record, now);
+    }
+
+    /// Whether too little was sent since use was last compared to have come above what was seen before. That takes a
+    /// look at every span, and with many accounts none of them is in the cache.
+    fn is_quiet(&self, sent_at: u64) -> bool {
+        sent_at >= self.quiet_from.load(Ordering::Relaxed)
+            && self.portion.asked_so_far() <= self.quiet_until.load(Ordering::Relaxed)
+    }
+
+    /// Use cannot rise by more than what is sent: notes how much that may be.
+    fn expect_quiet(&self, now: u64) {
+        let asked = self.portion.asked_so_far();
+        let below = |span: &SpanUse| span.clean().saturating_sub(self.observed(span, now));
+        let room = self.spans.iter().map(below).min().unwrap_or(0);
+        let until = asked.saturating_add(self.portion.of(room).saturating_sub(ROUNDED));
+        self.quiet_until.store(until, Ordering::Relaxed);
+        self.quiet_from.store(now, Ordering::Relaxed);
+    }
+
+    /// From now on every use is compared again.
+    fn expect_news(&self) {
+        self.quiet_from.store(u64::MAX, Ordering::Relaxed);
     }
 
     /// A refusal, heard at `now`.
@@ -201,6 +217,8 @@ impl Learned {
 
     /// How much is asked for here: see [`Portion::wanted`].
     pub(crate) fn wanted(&self, now: u64) -> u64 {
+        // What was asked for begins anew.
+        self.expect_news();
         self.portion.wanted(now)
     }
 
@@ -267,6 +285,7 @@ impl Learned {
 
     /// Copies out of the record what the hot path reads. The lock is held, so the last change wins.
     fn publish(&self, record: &Record, now: u64) {
+        self.expect_news();
         for (span, known) in self.spans.iter().zip(&record.spans) {
             let learned = known.ceiling(&self.params, now);
             span.learned.store(learned.unwrap_or(NONE), Ordering::Relaxed);
@@ -284,64 +303,34 @@ impl Learned {
     }
 }
 
-impl SpanUse {
-    fn new(window_ms: u64) -> Self {
-        Self {
-            window_ms,
-            sent: Slots::tenths_of(window_ms),
-            probes: Slots::tenths_of(window_ms),
-            refused: Slots::tenths_of(window_ms),
-            ceiling: AtomicU64::new(NONE),
-            learned: AtomicU64::new(NONE),
-            known_clean: AtomicU64::new(0),
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Kills: a look that is left out although use may have risen since, or in the next five minutes, of which nothing is
+    /// known.
+    #[test]
+    fn the_largest_use_is_seen_however_seldom_spans_are_looked_at() {
+        let params = Params::default();
+        let learned = Learned::new(params, Record::new(&params));
+        let mut largest = vec![0; learned.spans.len()];
+        let (mut chance, mut slot) = (7_u64, 0);
+        for at in (1_800_000_000_000..).step_by(40).take(20_000) {
+            chance = chance.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let sent = if chance >> 60 == 0 { 9 } else { (chance >> 62) as u32 };
+            if sent == 0 {
+                continue;
+            }
+            learned.count(sent, at);
+            let used = learned.observed_by_span(at);
+            learned.served(at, at + 5);
+            let turned = std::mem::replace(&mut slot, at / 300_000) != at / 300_000;
+            for ((largest, used), known) in largest.iter_mut().zip(used).zip(&learned.record().spans) {
+                *largest = if turned { used } else { used.max(*largest) };
+                assert!(known.clean.newest() >= used, "{used} at {at}");
+            }
         }
-    }
-
-    /// What the provider has seen at most in the window before `at`, probes and refused requests left out.
-    fn touched(&self, at: u64) -> u64 {
-        self.sent.touched(at).saturating_sub(self.probes.touched(at) + self.refused.touched(at))
-    }
-
-    /// Trailing use at `at`, probes left out.
-    fn used(&self, at: u64) -> u64 {
-        self.sent.within(at).saturating_sub(self.probes.within(at))
-    }
-
-    /// What stands against the ceiling at `now`.
-    fn taken(&self, now: u64) -> u64 {
-        self.sent.within_and(WAYS_DIFFER_MS, now)
-    }
-
-    fn fits(&self, held: u64, now: u64) -> bool {
-        let ceiling = self.ceiling.load(Ordering::Relaxed);
-        ceiling == NONE || self.taken(now).saturating_add(held) <= ceiling
-    }
-
-    fn left(&self, held: u64, now: u64) -> u64 {
-        let ceiling = self.ceiling.load(Ordering::Relaxed);
-        if ceiling == NONE { NONE } else { ceiling.saturating_sub(self.taken(now).saturating_add(held)) }
-    }
-
-    /// By how much `held` on top of what is in use exceeds the ceiling.
-    fn short_of(&self, held: u64, now: u64) -> u64 {
-        self.taken(now).saturating_add(held).saturating_sub(self.ceiling.load(Ordering::Relaxed))
-    }
-
-    /// When enough has aged for `held` to fit. What is held and not sent yet will be in use for a window from
-    /// about now.
-    fn frees(&self, held: u64, now: u64) -> u64 {
-        let whole_window = now.saturating_add(self.window_ms).saturating_add(self.sent.slot_ms());
-        self.sent.frees(self.short_of(held, now), WAYS_DIFFER_MS, now).unwrap_or(whole_window)
-    }
-
-    fn view(&self, portion: &Portion, now: u64) -> Option<CeilingView> {
-        let limit = self.learned.load(Ordering::Relaxed);
-        (limit != NONE).then(|| CeilingView {
-            window_ms: self.window_ms,
-            unit: Unit::Requests,
-            limit,
-            kind: CeilingKind::Learned,
-            used: portion.all(self.sent.within(now)),
-        })
+        let seen: Vec<u64> = learned.record().spans.iter().map(|span| span.clean.newest()).collect();
+        assert_eq!(seen, largest);
     }
 }

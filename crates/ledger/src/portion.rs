@@ -19,9 +19,10 @@ const NO_CHANCE: f64 = 3.0;
 const PER_MS: f64 = 1_000_000.0;
 
 #[derive(Debug)]
+#[repr(C)]
 pub(crate) struct Portion {
-    part: AtomicU32,
     asked: AtomicU64,
+    part: AtomicU32,
     mean: Mutex<Mean>,
 }
 
@@ -60,7 +61,7 @@ impl Mean {
 
 impl Default for Portion {
     fn default() -> Self {
-        Self { part: AtomicU32::new(WHOLE), asked: AtomicU64::new(0), mean: Mutex::default() }
+        Self { asked: AtomicU64::new(0), part: AtomicU32::new(WHOLE), mean: Mutex::default() }
     }
 }
 
@@ -68,6 +69,11 @@ impl Portion {
     /// `n` requests wanted the account, whether or not there was room.
     pub(crate) fn asked(&self, n: u32) {
         self.asked.fetch_add(u64::from(n), Relaxed);
+    }
+
+    /// How many wanted it since [`Portion::wanted`] was last asked.
+    pub(crate) fn asked_so_far(&self) -> u64 {
+        self.asked.load(Relaxed)
     }
 
     /// Requests in a thousand seconds that want the account here, as a mean up to `now`: what others are told.

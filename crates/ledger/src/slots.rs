@@ -15,6 +15,7 @@ const COUNT_MAX: u32 = (1 << COUNT_BITS) - 1;
 
 /// Counts of the last `span` slots. Adding is one compare-and-swap; many threads may add at once.
 #[derive(Debug)]
+#[repr(C)]
 pub struct Slots {
     slot_ms: u64,
     span: u64,

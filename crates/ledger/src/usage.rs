@@ -10,22 +10,25 @@ use crate::Slots;
 const HOUR_MS: u64 = 3_600_000;
 const HOURS: u64 = 24;
 
-/// Use of the last 24 hours.
+/// Use of the last 24 hours. A request reads it of each candidate, without the box, and counts in it once.
 #[derive(Debug)]
+#[repr(C)]
 pub struct Usage24h {
-    slots: Slots,
-    older: Older,
-    /// What of each hour, by its number, was not dispatched here.
-    foreign: Mutex<BTreeMap<u64, Foreign>>,
-}
-
-/// What the hours before the running one come to, added up at most once a second: each request asks for the use of
-/// several accounts.
-#[derive(Debug, Default)]
-struct Older {
+    /// The number of the running hour, and what was counted in it.
+    running: AtomicU64,
+    /// What else there is, added up at most once a second.
+    older: AtomicU64,
     /// The second that it was added up in, and one more; 0 when it has to be anew.
     second: AtomicU64,
-    sum: AtomicU64,
+    day: Box<Day>,
+}
+
+/// The hours that are over, and what others dispatched in any.
+#[derive(Debug)]
+struct Day {
+    slots: Slots,
+    /// What of each hour, by its number, was not dispatched here.
+    foreign: Mutex<BTreeMap<u64, Foreign>>,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -38,21 +41,38 @@ struct Foreign {
 
 impl Default for Usage24h {
     fn default() -> Self {
-        Self { slots: Slots::new(HOUR_MS, HOURS), older: Older::default(), foreign: Mutex::default() }
+        let day = Box::new(Day { slots: Slots::new(HOUR_MS, HOURS), foreign: Mutex::default() });
+        Self { running: AtomicU64::new(0), older: AtomicU64::new(0), second: AtomicU64::new(0), day }
     }
 }
 
 impl Usage24h {
     /// Counts `n` requests at `now`.
     pub fn add(&self, n: u32, now: u64) {
-        self.slots.add(n, now);
+        let hour = now / HOUR_MS;
+        let mut known = self.running.load(Relaxed);
+        loop {
+            let (of, count) = unpacked(known);
+            let counted = if of == hour { count.saturating_add(n) } else { n };
+            match self.running.compare_exchange_weak(known, packed(hour, counted), Relaxed, Relaxed) {
+                Ok(_) if of == hour => return,
+                Ok(_) => return self.put(count, of),
+                Err(other) => known = other,
+            }
+        }
     }
 
     /// Requests of the last 24 hours.
     #[must_use]
     pub fn total(&self, now: u64) -> u64 {
-        let running = self.slots.counted(now / HOUR_MS);
-        running + self.older.sum(now, || self.slots.within(now).saturating_sub(running))
+        let second = now / 1000 + 1;
+        if self.second.load(Relaxed) != second {
+            // The running hour may be over by now.
+            self.add(0, now);
+            self.older.store(self.day.slots.within(now), Relaxed);
+            self.second.store(second, Relaxed);
+        }
+        self.running_in(now / HOUR_MS) + self.older.load(Relaxed)
     }
 
     /// Counts `n` that nobody dispatched.
@@ -60,7 +80,7 @@ impl Usage24h {
         let mut foreign = self.foreign();
         let lifted = &mut foreign.entry(now / HOUR_MS).or_default().lifted;
         *lifted = lifted.saturating_add(n);
-        self.slots.add(n, now);
+        self.add(n, now);
     }
 
     /// What was dispatched here: hours by their numbers, newest first, without empty ones.
@@ -70,7 +90,7 @@ impl Usage24h {
         let own = |hour: u64| {
             let known = foreign.get(&hour).copied().unwrap_or_default();
             let not_ours = u64::from(known.lifted) + u64::from(known.others);
-            let n = self.slots.counted(hour).saturating_sub(not_ours);
+            let n = self.counted(hour).saturating_sub(not_ours);
             (hour, u32::try_from(n).unwrap_or(u32::MAX))
         };
         hours(now).map(own).filter(|(_, n)| *n > 0).collect()
@@ -84,15 +104,14 @@ impl Usage24h {
         for hour in hours(now) {
             let theirs = others.get(&hour).copied().unwrap_or(0);
             let known = foreign.entry(hour).or_default();
-            let at = hour.saturating_mul(HOUR_MS);
             if theirs > known.others {
-                self.slots.add(theirs - known.others, at);
+                self.put(theirs - known.others, hour);
             } else {
-                self.slots.remove(known.others - theirs, at);
+                self.day.slots.remove(known.others - theirs, hour.saturating_mul(HOUR_MS));
             }
             known.others = theirs;
         }
-        self.older.forget();
+        self.second.store(0, Relaxed);
     }
 
     /// Counts all that `before` has counted, whoever dispatched it.
@@ -100,31 +119,37 @@ impl Usage24h {
         let theirs = before.foreign();
         self.foreign().clone_from(&theirs);
         for hour in hours(now) {
-            let n = u32::try_from(before.slots.counted(hour)).unwrap_or(u32::MAX);
-            self.slots.add(n, hour.saturating_mul(HOUR_MS));
+            self.put(u32::try_from(before.counted(hour)).unwrap_or(u32::MAX), hour);
         }
-        self.older.forget();
+    }
+
+    /// Counts `n` beside the running hour, whichever hour it was.
+    fn put(&self, n: u32, hour: u64) {
+        self.day.slots.add(n, hour.saturating_mul(HOUR_MS));
+        self.second.store(0, Relaxed);
+    }
+
+    /// All that was counted in an hour.
+    fn counted(&self, hour: u64) -> u64 {
+        self.day.slots.counted(hour) + self.running_in(hour)
+    }
+
+    fn running_in(&self, hour: u64) -> u64 {
+        let (running, count) = unpacked(self.running.load(Relaxed));
+        if running == hour { u64::from(count) } else { 0 }
     }
 
     fn foreign(&self) -> MutexGuard<'_, BTreeMap<u64, Foreign>> {
-        self.foreign.lock().unwrap_or_else(PoisonError::into_inner)
+        self.day.foreign.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Older {
-    fn sum(&self, now: u64, add_up: impl Fn() -> u64) -> u64 {
-        let second = now / 1000 + 1;
-        if self.second.load(Relaxed) != second {
-            self.sum.store(add_up(), Relaxed);
-            self.second.store(second, Relaxed);
-        }
-        self.sum.load(Relaxed)
-    }
+fn packed(hour: u64, count: u32) -> u64 {
+    (hour << u32::BITS) | u64::from(count)
+}
 
-    /// An hour that is over changed.
-    fn forget(&self) {
-        self.second.store(0, Relaxed);
-    }
+fn unpacked(word: u64) -> (u64, u32) {
+    (word >> u32::BITS, word as u32)
 }
 
 /// The hours that count at `now`, newest first.

@@ -4,7 +4,7 @@ use crate::Target;
 use crate::host::Host;
 use crate::metrics as names;
 use crate::sound::Sounder;
-use fleet::Fleet;
+use fleet::{Chain, Endpoint, Fleet};
 use health::{Accounts, Parked as Entry};
 use ledger::Evidence;
 use metrics::counter;
@@ -36,22 +36,17 @@ struct Found {
 }
 
 impl<H: Host> Parked<H> {
-    /// Every park there is, each once.
-    fn parks(fleet: &Fleet) -> Vec<Found> {
+    /// Every park in an episode, each once. Most are not, and nothing is copied of these.
+    fn parked(fleet: &Fleet) -> Vec<Found> {
         let mut known: HashSet<*const Park> = HashSet::new();
         let mut found = Vec::new();
         for (chain, endpoint) in fleet.endpoints() {
-            let account = (
-                Name::Account(endpoint.account.name.clone()),
-                ParkOf::Account(Arc::clone(&endpoint.account)),
-            );
-            let address = (Name::Address(endpoint.number), ParkOf::Address(Arc::clone(&endpoint.address)));
-            for (name, park) in [account, address] {
-                if known.insert(std::ptr::from_ref(park.park())) {
-                    let (chain, id) = (Arc::clone(&chain.name), Arc::clone(&endpoint.id));
-                    found.push(Found { name, chain, endpoint: id, target: Target::of(endpoint), park });
-                }
-            }
+            let mut is_new = |park: &Park| park.in_episode() && known.insert(std::ptr::from_ref(park));
+            let (account, address) = (is_new(&endpoint.account.park), is_new(&endpoint.address));
+            let account = account.then(|| Name::Account(endpoint.account.name.clone()));
+            let address = address.then_some(Name::Address(endpoint.number));
+            let names = account.into_iter().chain(address);
+            found.extend(names.map(|name| Found::new(name, chain, endpoint)));
         }
         found
     }
@@ -68,7 +63,24 @@ impl<H: Host> Parked<H> {
     }
 
     fn find(&self, name: &Name) -> Option<Found> {
-        Self::parks(&self.host.fleet()).into_iter().find(|found| found.name == *name)
+        let fleet = self.host.fleet();
+        let is_it = |endpoint: &Endpoint| match name {
+            Name::Account(account) => endpoint.account.name == *account,
+            Name::Address(number) => endpoint.number == *number,
+        };
+        let (chain, endpoint) = fleet.endpoints().find(|(_, endpoint)| is_it(endpoint))?;
+        Some(Found::new(name.clone(), chain, endpoint))
+    }
+}
+
+impl Found {
+    fn new(name: Name, chain: &Chain, endpoint: &Endpoint) -> Found {
+        let park = match &name {
+            Name::Account(_) => ParkOf::Account(Arc::clone(&endpoint.account)),
+            Name::Address(_) => ParkOf::Address(Arc::clone(&endpoint.address)),
+        };
+        let (chain, id) = (Arc::clone(&chain.name), Arc::clone(&endpoint.id));
+        Found { name, chain, endpoint: id, target: Target::of(endpoint), park }
     }
 }
 
@@ -116,7 +128,7 @@ impl<H: Host> Accounts for Parked<H> {
             let (record, policy) = (park.record(), *park.policy());
             record.in_episode().then_some(Entry { id: found.name, record, policy })
         };
-        Some(Self::parks(&fleet).into_iter().filter_map(entry).collect())
+        Some(Self::parked(&fleet).into_iter().filter_map(entry).collect())
     }
 
     async fn claim(&self, name: &Name) -> bool {

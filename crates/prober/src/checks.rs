@@ -6,10 +6,10 @@ use crate::sound::Sounder;
 use crate::{Protocol, Target, news, saw_block};
 use fleet::{Chain, Endpoint};
 use health::{Measured, OwnNetwork, Prober, Standing};
-use metrics::{counter, histogram};
+use metrics::counter;
 use recovery::Kind;
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// Sends scheduled probes and applies what they find.
 pub(crate) struct Checks<H> {
@@ -37,7 +37,9 @@ impl<H: Host> Prober for Checks<H> {
         let sync = self.host.settings().health_check_sync_status && !endpoint.skip_sync_check;
         let begun = Instant::now();
         let Some(measured) = self.sounder.sound(target, sync).await else { return Standing::Bad };
-        count(chain, endpoint, target.protocol, &measured, begun.elapsed());
+        let who = [("chain", &*chain.name), ("endpoint", &*endpoint.id)];
+        self.host.histograms().series(names::CHECK_DURATION, &who).record(begun.elapsed());
+        count(chain, endpoint, target.protocol, &measured);
         self.apply(chain, endpoint, target.protocol, &measured, now)
     }
 }
@@ -106,7 +108,7 @@ impl<H: Host> Checks<H> {
     }
 }
 
-fn count(chain: &Chain, endpoint: &Endpoint, protocol: Protocol, measured: &Measured, took: Duration) {
+fn count(chain: &Chain, endpoint: &Endpoint, protocol: Protocol, measured: &Measured) {
     let result = match (measured.health(), measured.reached) {
         (Some(true), _) => "good",
         (None, _) => "limited",
@@ -114,8 +116,6 @@ fn count(chain: &Chain, endpoint: &Endpoint, protocol: Protocol, measured: &Meas
         (Some(false), false) => "unreachable",
     };
     let (chain, endpoint) = (chain.name.to_string(), endpoint.id.to_string());
-    let who = [("chain", chain.clone()), ("endpoint", endpoint.clone())];
-    histogram!(names::CHECK_DURATION, &who).record(took.as_secs_f64());
     counter!(names::CHECKS, "chain" => chain, "endpoint" => endpoint, "protocol" => protocol.as_str(), "result" => result)
         .increment(1);
 }

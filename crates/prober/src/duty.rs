@@ -142,9 +142,10 @@ fn targets(fleet: &Fleet) -> Vec<Vec<Target>> {
 
 /// Endpoints that were just ejected, here or elsewhere, or whose key was refused, are probed soon.
 fn suspect(fleet: &Fleet, commands: &mpsc::Sender<Command<Target>>) {
+    let now = fleet::clock::unix_ms();
     for (_, endpoint) in fleet.endpoints() {
         let warned = endpoint.state.take_warning();
-        if warned || endpoint.state.rank().is_none() || endpoint.state.key_is_suspect() {
+        if warned || endpoint.state.rank(now).is_none() || endpoint.state.key_is_suspect() {
             // A full queue means that the prober is busy; the schedule will come to it.
             let _ = commands.try_send(Command::Suspect(Target::of(endpoint)));
         }

@@ -4,6 +4,7 @@ use fleet::Fleet;
 use std::future::Future;
 use std::sync::Arc;
 use store::{Memory, Valkey};
+use telemetry::histograms::Histograms;
 
 /// A process with a fleet. All methods but [`Host::woken`] return at once.
 pub trait Host: Send + Sync + 'static {
@@ -13,6 +14,8 @@ pub trait Host: Send + Sync + 'static {
     fn settings(&self) -> &config::Settings;
 
     fn memory(&self) -> &Memory;
+
+    fn histograms(&self) -> &Histograms;
 
     /// What it shares with other processes over, if it does.
     fn valkey(&self) -> Option<&Valkey>;

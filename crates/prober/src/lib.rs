@@ -20,7 +20,7 @@ pub use news::{learn, tell_ejections};
 
 use accounts::Parked;
 use checks::Checks;
-use fleet::{Chain, Endpoint, Fleet};
+use fleet::{Chain, Endpoint};
 use health::run_recoveries;
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
@@ -30,7 +30,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use upstream::Connector;
 
-/// How often states that grow old are refreshed and tiers are put in order.
+/// How often large tiers are put in order.
 const REFRESH: Duration = Duration::from_millis(100);
 
 /// One endpoint over one protocol.
@@ -90,17 +90,8 @@ pub async fn run<H: Host>(host: Arc<H>, connector: Connector, duty: Duty) {
             () = &mut checking => return,
             () = &mut recovering => return,
             () = host.woken() => changes.send_modify(|count| *count += 1),
-            _ = refresh.tick() => freshen(&host.fleet()),
+            _ = refresh.tick() => host.fleet().put_in_order(fleet::clock::unix_ms()),
         }
-    }
-}
-
-/// Recomputes what grows old without an event: ranks, and the order of large tiers.
-fn freshen(fleet: &Fleet) {
-    let now = fleet::clock::unix_ms();
-    for chain in fleet.in_any_order() {
-        chain.endpoints.iter().for_each(|endpoint| endpoint.state.refresh(now));
-        chain.put_in_order(now);
     }
 }
 

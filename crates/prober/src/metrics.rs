@@ -3,9 +3,10 @@
 use aimd::steady::Level;
 use fleet::{Endpoint, Fleet};
 use ledger::{CeilingKind, Unit};
-use metrics::{Label, Unit as In, counter, describe_counter, describe_gauge, describe_histogram, gauge};
+use metrics::{Label, Unit as In, counter, describe_counter, describe_gauge, gauge};
 use std::sync::Arc;
 use store::{Op, Valkey};
+use telemetry::histograms::Histograms;
 
 pub const HITS: &str = "headgate_hits_total";
 pub const RECOVERIES: &str = "headgate_recoveries_total";
@@ -29,7 +30,7 @@ const STORE_DEGRADED: &str = "headgate_store_degraded";
 const BUILD: &str = "headgate_build_info";
 
 /// Tells the registry what each metric means.
-pub fn describe() {
+pub fn describe(histograms: &Histograms) {
     describe_gauge!(HEALTHY, "1 when an endpoint may be selected, by protocol");
     describe_gauge!(BLOCK, "The newest block an endpoint is known to have");
     describe_gauge!(PARKED, "1 while an endpoint's account or address is parked");
@@ -45,7 +46,7 @@ pub fn describe() {
     describe_gauge!(DEBT, "Refusals that answers have not paid for yet");
     describe_gauge!(NEXT_TRIAL, In::Seconds, "When a level may next be tried to be raised, Unix time");
     describe_counter!(CHECKS, "Health probes by result");
-    describe_histogram!(CHECK_DURATION, In::Seconds, "How long health probes took");
+    histograms.describe(CHECK_DURATION, "How long health probes took");
     describe_gauge!(CHECKING, "1 while this process is the one that checks health");
     describe_counter!(STORE_TRIPS, "Round trips to the shared store, by what they were for");
     describe_counter!(STORE_ERRORS, "Commands to the shared store that failed, by what they were for");

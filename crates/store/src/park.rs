@@ -13,10 +13,16 @@ const MOST_PENDING: usize = 64;
 /// moment is refused by the provider.
 #[derive(Debug)]
 pub struct Park {
-    policy: Policy,
-    kept: Mutex<Kept>,
     /// The last instant at which it is parked, in Unix milliseconds; 0: not parked.
     through: AtomicU64,
+    /// Boxed: a request reads only whether it is parked.
+    rare: Box<Rare>,
+}
+
+#[derive(Debug)]
+struct Rare {
+    policy: Policy,
+    kept: Mutex<Kept>,
 }
 
 #[derive(Debug)]
@@ -65,7 +71,7 @@ impl Park {
     /// Goes on from `record`; the default one is not parked.
     pub fn new(policy: Policy, record: Record) -> Park {
         let through = AtomicU64::new(recovery::parked_through(&record));
-        Park { policy, kept: Mutex::new(Kept { record, pending: None }), through }
+        Park { through, rare: Box::new(Rare { policy, kept: Mutex::new(Kept { record, pending: None }) }) }
     }
 
     /// From now on its record is shared with other processes: steps are kept until the store has them.
@@ -75,13 +81,18 @@ impl Park {
 
     /// The rules it follows.
     pub fn policy(&self) -> &Policy {
-        &self.policy
+        &self.rare.policy
     }
 
     /// Whether it is kept out of selection at `now` (Unix milliseconds).
     #[inline]
     pub fn is_parked(&self, now: u64) -> bool {
         now <= self.through.load(Relaxed)
+    }
+
+    /// Whether it is parked, or was and is not back yet.
+    pub fn in_episode(&self) -> bool {
+        self.through.load(Relaxed) != 0
     }
 
     /// A copy of its record.
@@ -91,10 +102,10 @@ impl Park {
 
     /// When a probe is due (Unix milliseconds); `None`: not parked.
     pub fn probe_due(&self, now: u64) -> Option<u64> {
-        if self.through.load(Relaxed) == 0 {
+        if !self.in_episode() {
             return None;
         }
-        recovery::probe_due(&self.record(), &self.policy, now)
+        recovery::probe_due(&self.record(), self.policy(), now)
     }
 
     /// The provider refused; `jitter` is chance in 0..=1.
@@ -113,7 +124,7 @@ impl Park {
         let kept = self.kept();
         match (stored, &kept.pending) {
             (Some(stored), Some(pending)) => {
-                let record = pending.iter().fold(*stored, |record, step| step.on(&record, &self.policy));
+                let record = pending.iter().fold(*stored, |record, step| step.on(&record, self.policy()));
                 Proposal { record, steps: pending.len() }
             }
             (None, pending) => Proposal { record: kept.record, steps: pending.as_ref().map_or(0, Vec::len) },
@@ -126,7 +137,7 @@ impl Park {
         let mut kept = self.kept();
         let pending = kept.pending.get_or_insert_default();
         pending.drain(..proposal.steps.min(pending.len()));
-        let record = pending.iter().fold(proposal.record, |record, step| step.on(&record, &self.policy));
+        let record = pending.iter().fold(proposal.record, |record, step| step.on(&record, self.policy()));
         self.replace(&mut kept, record)
     }
 
@@ -137,7 +148,7 @@ impl Park {
 
     fn step(&self, step: Step) -> Change {
         let mut kept = self.kept();
-        let record = step.on(&kept.record, &self.policy);
+        let record = step.on(&kept.record, self.policy());
         if record != kept.record
             && let Some(pending) = &mut kept.pending
         {
@@ -162,7 +173,7 @@ impl Park {
     }
 
     fn kept(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock().expect("no holder of this lock can panic")
+        self.rare.kept.lock().expect("no holder of this lock can panic")
     }
 }
 

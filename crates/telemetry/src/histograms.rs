@@ -30,6 +30,11 @@ pub const BOUNDS: [Duration; 16] = [
 /// What is above the last bound has a bucket too.
 pub(crate) const BUCKETS: usize = BOUNDS.len() + 1;
 
+/// The bucket that a sample belongs to.
+pub(crate) fn bucket(elapsed: Duration) -> usize {
+    BOUNDS.partition_point(|bound| *bound < elapsed)
+}
+
 /// All histograms of the process. Locked when a series is first counted, and to list them for a scrape.
 #[derive(Clone, Debug, Default)]
 pub struct Histograms(Arc<Mutex<BTreeMap<&'static str, Family>>>);
@@ -49,6 +54,12 @@ pub struct Histogram {
 }
 
 impl Histogram {
+    /// One sample, of what is counted too seldom to be added up first.
+    pub fn record(&self, elapsed: Duration) {
+        self.add(bucket(elapsed), 1);
+        self.add_nanos(u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX));
+    }
+
     /// Adds samples of one bucket.
     pub(crate) fn add(&self, bucket: usize, samples: u64) {
         self.counts[bucket].fetch_add(samples, Relaxed);

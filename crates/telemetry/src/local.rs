@@ -1,7 +1,7 @@
 //! Counters that one thread owns: the hot path touches no shared cache line, and what was counted is folded into the registry
 //! once a second. What a series is called is asked once, when it is first folded with something in it.
 
-use crate::histograms::{BOUNDS, BUCKETS, Histogram};
+use crate::histograms::{BUCKETS, Histogram, bucket};
 use metrics::Counter;
 use std::cell::{Cell, OnceCell};
 use std::sync::Arc;
@@ -29,17 +29,18 @@ impl Count {
     }
 }
 
-/// Durations since the last fold.
+/// Durations since the last fold. What is usual, short durations, stands together.
 #[derive(Default)]
+#[repr(C)]
 pub struct Durations {
-    counts: [Cell<u32>; BUCKETS],
     nanos: Cell<u64>,
+    counts: [Cell<u32>; BUCKETS],
     shared: OnceCell<Arc<Histogram>>,
 }
 
 impl Durations {
     pub fn record(&self, elapsed: Duration) {
-        let count = &self.counts[BOUNDS.partition_point(|bound| *bound < elapsed)];
+        let count = &self.counts[bucket(elapsed)];
         count.set(count.get() + 1);
         let nanos = u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX);
         self.nanos.set(self.nanos.get().saturating_add(nanos));

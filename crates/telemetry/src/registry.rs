@@ -1,7 +1,7 @@
 //! The process's one metrics registry in Prometheus' text format.
 
-use crate::histograms::{BOUNDS, Histograms};
-use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
+use crate::histograms::Histograms;
+use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 
 /// The registry could not be installed.
 #[derive(Debug, thiserror::Error)]
@@ -19,10 +19,7 @@ pub struct Registry {
 impl Registry {
     /// Installs the registry for the whole process; at most once.
     pub fn install() -> Result<Registry, Error> {
-        let seconds = BOUNDS.map(|bound| bound.as_secs_f64());
-        let prometheus = PrometheusBuilder::new()
-            .set_buckets_for_metric(Matcher::Suffix("_seconds".into()), &seconds)?
-            .install_recorder()?;
+        let prometheus = PrometheusBuilder::new().install_recorder()?;
         let process = metrics_process::Collector::default();
         process.describe();
         Ok(Registry { prometheus, histograms: Histograms::default(), process })
@@ -36,13 +33,8 @@ impl Registry {
         text
     }
 
-    /// Histograms that are added up, not sampled.
+    /// All histograms there are. The exporter's own would keep every sample until somebody tidies them.
     pub fn histograms(&self) -> &Histograms {
         &self.histograms
-    }
-
-    /// Folds recorded samples into their buckets. Without a call every few seconds memory grows with each sample.
-    pub fn upkeep(&self) {
-        self.prometheus.run_upkeep();
     }
 }

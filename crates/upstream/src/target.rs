@@ -8,6 +8,7 @@ use http::header::{
 };
 use http::{Method, Request, Uri};
 use http_body_util::Full;
+use std::sync::LazyLock;
 
 /// An upstream URL taken apart. Its `Debug` shows no path: paths carry keys.
 pub struct Target {
@@ -20,8 +21,27 @@ pub struct Target {
     absolute: Uri,
     /// The whole URL with a WebSocket's scheme: the handshake is refused without it.
     socket: Uri,
-    headers: HeaderMap,
+    headers: Headers,
 }
+
+/// What every request to a target carries.
+enum Headers {
+    /// What those to others carry, to this host.
+    Usual { host: HeaderValue },
+    /// Some that were configured as well.
+    Own(HeaderMap),
+}
+
+/// What every request carries. One for all targets: it stays in the cache, however many there are.
+static USUAL: LazyLock<HeaderMap> = LazyLock::new(|| {
+    let mut usual = HeaderMap::with_capacity(4);
+    usual.insert(HOST, HeaderValue::from_static("localhost"));
+    usual.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    // What a request says instead has its place already: a copied map has no room for more.
+    usual.insert(ACCEPT_ENCODING, Codings::IDENTITY.header());
+    usual.insert(CONTENT_LENGTH, HeaderValue::from(0));
+    usual
+});
 
 /// The URL or a header of an endpoint cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -48,20 +68,20 @@ impl Target {
         };
         let absolute = whole(if tls { "https" } else { "http" })?;
         let socket = whole(if tls { "wss" } else { "ws" })?;
-        let mut fixed = HeaderMap::with_capacity(6 + headers.len());
-        fixed.insert(HOST, HeaderValue::from_str(&place).map_err(http::Error::from)?);
-        fixed.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        // What a request says instead has its place already: a copied map has no room for more.
-        fixed.insert(ACCEPT_ENCODING, Codings::IDENTITY.header());
-        fixed.insert(CONTENT_LENGTH, HeaderValue::from(0));
-        if let Some(basic) = url.basic_auth() {
-            fixed.insert(AUTHORIZATION, secret_value(&AUTHORIZATION, &basic)?);
-        }
-        for (name, value) in headers {
-            fixed.insert(name.clone(), secret_value(name, value)?);
-        }
+        let headers = headers_of(url, &place, headers)?;
         let host = url.host().trim_matches(['[', ']']).into();
-        Ok(Target { tls, host, port: url.port(), origin_form, absolute, socket, headers: fixed })
+        Ok(Target { tls, host, port: url.port(), origin_form, absolute, socket, headers })
+    }
+
+    fn headers(&self) -> HeaderMap {
+        match &self.headers {
+            Headers::Usual { host } => {
+                let mut headers = USUAL.clone();
+                headers.insert(HOST, host.clone());
+                headers
+            }
+            Headers::Own(headers) => headers.clone(),
+        }
     }
 
     /// The URL to connect to.
@@ -94,7 +114,7 @@ impl Target {
 
     /// The headers of what has no body.
     fn without_body(&self) -> HeaderMap {
-        let mut headers = self.headers.clone();
+        let mut headers = self.headers();
         for of_a_body in [CONTENT_TYPE, ACCEPT_ENCODING, CONTENT_LENGTH] {
             headers.remove(of_a_body);
         }
@@ -108,7 +128,7 @@ impl Target {
         *request.method_mut() = Method::POST;
         *request.uri_mut() = if http2 { self.absolute.clone() } else { self.origin_form.clone() };
         let headers = request.headers_mut();
-        headers.clone_from(&self.headers);
+        *headers = self.headers();
         if http2 {
             headers.remove(HOST);
         }
@@ -123,6 +143,23 @@ impl std::fmt::Debug for Target {
         let scheme = if self.tls { "https" } else { "http" };
         write!(f, "{scheme}://{}:{}", self.host, self.port)
     }
+}
+
+fn headers_of(url: &SecretUrl, place: &str, headers: &[(HeaderName, Secret)]) -> Result<Headers, BadTarget> {
+    let host = HeaderValue::from_str(place).map_err(http::Error::from)?;
+    let basic = url.basic_auth();
+    if basic.is_none() && headers.is_empty() {
+        return Ok(Headers::Usual { host });
+    }
+    let mut all = USUAL.clone();
+    all.insert(HOST, host);
+    if let Some(basic) = basic {
+        all.insert(AUTHORIZATION, secret_value(&AUTHORIZATION, &basic)?);
+    }
+    for (name, value) in headers {
+        all.insert(name.clone(), secret_value(name, value)?);
+    }
+    Ok(Headers::Own(all))
 }
 
 fn secret_value(name: &HeaderName, value: &Secret) -> Result<HeaderValue, BadTarget> {

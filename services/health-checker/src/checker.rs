@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 use store::{Memory, Valkey};
+use telemetry::histograms::Histograms;
 use telemetry::operator::listen;
 use telemetry::registry::Registry;
 use tokio::net::TcpListener;
@@ -19,7 +20,7 @@ use tokio::sync::Notify;
 use tokio::task::LocalSet;
 use upstream::Connector;
 
-/// How often the registry is kept small and forgotten accounts are dropped.
+/// How often accounts that are gone are forgotten.
 const UPKEEP: Duration = Duration::from_secs(5);
 /// At the end the store has this long to hear that somebody else may check.
 const GOODBYE: Duration = Duration::from_secs(1);
@@ -31,6 +32,7 @@ pub(crate) struct Checker {
     pub(crate) gates: Gates,
     pub(crate) memory: Memory,
     valkey: Valkey,
+    histograms: Histograms,
     /// When checks were last known to go on, here or elsewhere; 0: never. Unix milliseconds.
     checked_at: AtomicU64,
     leaving: AtomicBool,
@@ -44,6 +46,7 @@ impl Checker {
         gates: Gates,
         memory: Memory,
         valkey: Valkey,
+        histograms: Histograms,
     ) -> Arc<Checker> {
         Arc::new(Checker {
             settings,
@@ -51,6 +54,7 @@ impl Checker {
             gates,
             memory,
             valkey,
+            histograms,
             checked_at: AtomicU64::new(0),
             leaving: AtomicBool::new(false),
             wake: Notify::new(),
@@ -83,6 +87,10 @@ impl prober::Host for Checker {
 
     fn memory(&self) -> &Memory {
         &self.memory
+    }
+
+    fn histograms(&self) -> &Histograms {
+        &self.histograms
     }
 
     fn valkey(&self) -> Option<&Valkey> {
@@ -138,7 +146,7 @@ async fn control(
     let checks = tokio::task::spawn_local(prober::run(Arc::clone(&checker), Connector::new(), Duty::Elected));
     let sharing = tokio::task::spawn_local(share(Arc::clone(&checker)));
     let reloads = tokio::task::spawn_local(reload::run(Arc::clone(&checker), env));
-    let upkeep = tokio::task::spawn_local(upkeep(Arc::clone(&checker), registry));
+    let upkeep = tokio::task::spawn_local(upkeep(Arc::clone(&checker)));
     let ended = tokio::select! {
         _ = terminate.recv() => Ok("SIGTERM"),
         _ = interrupt.recv() => Ok("SIGINT"),
@@ -167,13 +175,12 @@ async fn share(checker: Arc<Checker>) {
     checker.valkey.run(&checker.memory, changed, learn).await;
 }
 
-/// Keeps the registry's memory bounded while nobody scrapes, and forgets accounts that are gone.
-async fn upkeep(checker: Arc<Checker>, registry: Registry) {
+/// Forgets accounts that are gone.
+async fn upkeep(checker: Arc<Checker>) {
     prober::metrics::of_build(env!("CARGO_PKG_VERSION"));
     let mut tick = tokio::time::interval(UPKEEP);
     loop {
         tick.tick().await;
-        registry.upkeep();
         checker.memory.tidy();
     }
 }

@@ -66,6 +66,7 @@ fn run(config: Config, rules: Rules, valkey: Valkey, env: Env) -> anyhow::Result
         tracing::info!(chain = %chain.name, endpoints = endpoints.join(", "), "checking");
     }
     let registry = Registry::install().context("metrics")?;
-    prober::metrics::describe();
-    checker::run(&Checker::new(settings, built, gates, memory, valkey), env, registry)
+    prober::metrics::describe(registry.histograms());
+    let checker = Checker::new(settings, built, gates, memory, valkey, registry.histograms().clone());
+    checker::run(&checker, env, registry)
 }

@@ -196,6 +196,10 @@ impl prober::Host for App {
         &self.memory
     }
 
+    fn histograms(&self) -> &Histograms {
+        &self.histograms
+    }
+
     fn valkey(&self) -> Option<&Valkey> {
         self.valkey.as_ref()
     }

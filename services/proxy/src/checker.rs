@@ -22,10 +22,7 @@ pub(crate) async fn follow(app: Arc<App>, connector: Connector) {
     loop {
         tokio::select! {
             () = &mut asking => return,
-            _ = look.tick() => {
-                // Only that it was asked counts here.
-                let _ = pages::ask_readiness(&app);
-            }
+            _ = look.tick() => pages::note_readiness(&app),
         }
     }
 }

@@ -18,7 +18,6 @@ use std::rc::Rc;
 use std::sync::Arc;
 use telemetry::histograms::Histograms;
 use telemetry::local::{Count, Durations};
-use telemetry::registry::Registry;
 
 /// What one worker counted since the last fold.
 pub(crate) struct Metrics {
@@ -88,15 +87,16 @@ impl ChainCounts {
     }
 }
 
-/// Counts of one endpoint.
+/// Counts of one endpoint. What every attempt counts comes first.
+#[repr(C)]
 pub(crate) struct EndpointCounts {
-    chain: Arc<str>,
-    endpoint: Arc<str>,
     /// The endpoint's, for stories: this worker's own, so that no other one's copies are counted beside it.
     pub(crate) name: Rc<str>,
+    pub(crate) took: Durations,
     /// Over HTTP and over WebSockets.
     pub(crate) attempts: [[Count; Verdict::ALL.len()]; 2],
-    pub(crate) took: Durations,
+    chain: Arc<str>,
+    endpoint: Arc<str>,
     pub(crate) skipped: Count,
     pub(crate) decreases: Count,
     pub(crate) hits: [Count; 2],
@@ -119,11 +119,11 @@ impl Metrics {
 
     pub(crate) fn endpoint(&self, chain: &Chain, endpoint: &Endpoint) -> Rc<EndpointCounts> {
         slot(&self.endpoints, endpoint.number, || EndpointCounts {
+            name: Rc::from(&*endpoint.id),
+            took: Durations::default(),
+            attempts: Default::default(),
             chain: Arc::clone(&chain.name),
             endpoint: Arc::clone(&endpoint.id),
-            name: Rc::from(&*endpoint.id),
-            attempts: Default::default(),
-            took: Durations::default(),
             skipped: Count::default(),
             decreases: Count::default(),
             hits: Default::default(),
@@ -154,13 +154,12 @@ impl Metrics {
     }
 }
 
-/// Keeps the registry's memory bounded while nobody scrapes, and what grows old fresh.
-pub(crate) async fn upkeep(app: Arc<App>, registry: Registry) {
+/// Forgets accounts and subjects of limits that are gone.
+pub(crate) async fn upkeep(app: Arc<App>) {
     prober::metrics::of_build(env!("CARGO_PKG_VERSION"));
     let mut tick = tokio::time::interval(std::time::Duration::from_secs(5));
     loop {
         tick.tick().await;
-        registry.upkeep();
         app.memory.tidy();
         app.limits.tidy();
     }

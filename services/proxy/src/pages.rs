@@ -14,7 +14,7 @@ use axum::http::{Method, Response, StatusCode};
 use axum::routing::{any, get};
 use health::{Degraded, Grace, Readiness, ReadinessView};
 use serde::Serialize;
-use std::sync::Arc;
+use std::sync::{Arc, MutexGuard};
 use tower_http::catch_panic::CatchPanicLayer;
 
 #[derive(Clone)]
@@ -81,14 +81,26 @@ async fn ready(State(pages): State<Pages>) -> Response<Body> {
     }
 }
 
-/// Whether the process is ready, and what it does without. Asked in the background as well: once ready is ready,
-/// also if nobody asked at the time.
-pub(crate) fn ask_readiness(app: &App) -> (Result<(), &'static str>, Vec<Degraded>) {
+/// Whether the process is ready, and what it does without.
+fn ask_readiness(app: &App) -> (Result<(), &'static str>, Vec<Degraded>) {
     let view = View::of(app);
     let chains = view.chains();
     let view = view.readiness(&chains, app);
-    let ready = app.readiness.lock().expect("no holder of this lock can panic").ask(&view);
-    (ready, view.degraded())
+    (remembered(app).ask(&view), view.degraded())
+}
+
+/// Asked in the background, whether it is ready is remembered also if nobody asked at the time. Chains, of which there may
+/// be thousands, are looked at only while it hangs on them.
+pub(crate) fn note_readiness(app: &App) {
+    let depends = remembered(app).depends_on_chains();
+    let view = if depends { View::of(app) } else { View(Vec::new()) };
+    let chains = view.chains();
+    // Only that it was asked counts here.
+    let _ = remembered(app).ask(&view.readiness(&chains, app));
+}
+
+fn remembered(app: &App) -> MutexGuard<'_, Readiness> {
+    app.readiness.lock().expect("no holder of this lock can panic")
 }
 
 /// Which chains have a good endpoint.

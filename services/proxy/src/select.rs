@@ -199,7 +199,7 @@ fn check(chain: &Chain, index: u16, wish: &Wish<'_>) -> Result<Fit, Skip> {
     if let Some(skip) = parked(chain, endpoint, wish) {
         return Err(skip);
     }
-    match endpoint.state.rank() {
+    match endpoint.state.rank(wish.now) {
         Some(rank) => Ok(Fit::Rank(rank)),
         None if wish.may_try && wish.tried.is_empty() && endpoint.state.claim_trial(wish.now) => {
             Ok(Fit::Trial)
@@ -286,7 +286,7 @@ pub(crate) fn last_resort(chain: &Chain, wish: &Wish<'_>) -> Option<u16> {
     let excluded = |index: &u16| {
         let endpoint = chain.at(*index);
         !wish.tried.contains(*index)
-            && endpoint.state.rank().is_none()
+            && endpoint.state.rank(wish.now).is_none()
             && fits(chain, *index, wish)
             && parked(chain, endpoint, wish).is_none()
     };

@@ -28,6 +28,13 @@ pub struct Gate {
 #[derive(Debug)]
 pub struct Place(#[expect(dead_code, reason = "held for its drop")] Option<Permit>);
 
+impl Place {
+    /// Inside of a gate that counts nobody.
+    pub(super) fn free() -> Place {
+        Place(None)
+    }
+}
+
 /// Why somebody was turned away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shed {
@@ -70,7 +77,7 @@ impl Gate {
     /// A place, if there is one at once.
     pub fn try_enter(&self) -> Option<Place> {
         if self.open {
-            return Some(Place(None));
+            return Some(Place::free());
         }
         self.gate.try_enter().map(|permit| Place(Some(permit)))
     }
@@ -78,7 +85,7 @@ impl Gate {
     /// A place, at once or after a wait that ends at `until` and lasts no longer than anybody may wait here.
     pub async fn enter(&self, until: Instant) -> Result<Place, Shed> {
         if self.open {
-            return Ok(Place(None));
+            return Ok(Place::free());
         }
         let waiting = match self.gate.enter() {
             Entry::Admitted(permit) => return Ok(Place(Some(permit))),

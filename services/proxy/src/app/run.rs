@@ -151,7 +151,7 @@ async fn control(
     let acceptor = Acceptor::start(bound.clients, app.workers[..app.workers.len() - 1].to_vec())?;
     if let Some(listener) = bound.operators {
         let listener = TcpListener::from_std(listener)?;
-        let routes = operator::routes(Arc::clone(&app), registry.clone());
+        let routes = operator::routes(Arc::clone(&app), registry);
         tokio::task::spawn_local(async move { axum::serve(listener, routes).await });
     }
     let metrics_addr = metrics_addr.map(|addr| addr.to_string()).unwrap_or_default();
@@ -159,7 +159,7 @@ async fn control(
     let readiness = tokio::task::spawn_local(checker::follow(Arc::clone(&app), connector.clone()));
     let health = tokio::task::spawn_local(prober::run(Arc::clone(&app), connector, duty(&app.settings)));
     let reloads = tokio::task::spawn_local(reload::run(Arc::clone(&app), env));
-    let upkeep = tokio::task::spawn_local(metrics::upkeep(Arc::clone(&app), registry));
+    let upkeep = tokio::task::spawn_local(metrics::upkeep(Arc::clone(&app)));
     let ended = tokio::select! {
         _ = terminate.recv() => Ok("SIGTERM"),
         _ = interrupt.recv() => Ok("SIGINT"),

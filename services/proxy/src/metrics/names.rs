@@ -30,7 +30,7 @@ pub(crate) const RELOAD_OK: &str = "headgate_config_last_reload_successful";
 
 /// Tells the registry what each metric means.
 pub(crate) fn describe(histograms: &Histograms) {
-    prober::metrics::describe();
+    prober::metrics::describe(histograms);
     describe_counter!(HTTP_REQUESTS, "Requests on chain routes by status code");
     histograms.describe(HTTP_DURATION, "From a request's head to its answer's head");
     describe_gauge!(HTTP_IN_FLIGHT, "Requests whose answer has not begun");
