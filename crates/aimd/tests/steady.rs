@@ -105,6 +105,25 @@ fn only_a_second_refusal_lowers_the_level_and_only_once() {
     assert_eq!(known.expect("found").level, confirmed, "one episode");
 }
 
+/// Kills: a fall that goes on for as long as something is refused every other window, by chance or not.
+#[test]
+fn a_fall_is_followed_for_two_windows_and_no_longer() {
+    let mut known = found();
+    let at = NOW + 5_000;
+    let mut kept = |at| {
+        let before = known.expect("found").level;
+        refused(&mut known, &refusal(at, &[(1_000, 0.8 * before)]), at + 20);
+        known.expect("found").level / before
+    };
+    let (first, second) = (kept(at), kept(at + 10));
+    assert!(first > 0.99 && second < 0.9, "refused twice: {first}, {second}");
+    assert!(kept(at + 1_500) < 0.9, "one is enough now");
+    for later in [2_900, 4_300, 5_700] {
+        let kept = kept(at + later);
+        assert!((kept - 0.995).abs() < 1e-6, "{kept} after {later} ms");
+    }
+}
+
 /// Trials apart. Kills: patience that counts from the last confirmed refusal and not from the last one: what is given back
 /// each window would be refused each window, with nothing paid.
 #[test]
@@ -125,6 +144,20 @@ fn a_level_that_is_refused_time_and_again_is_not_climbed_unpaid() {
     known.as_mut().expect("found").debt = 40.0;
     use_it(&mut known, at, 70, 1.0);
     assert!(known.expect("found").level > before, "once it is quiet: {known:?}");
+}
+
+/// Kills: a level deep in debt that is tried oftener than one that owes little: five a minute refuse a tenth of all.
+#[test]
+fn who_owes_much_is_not_tried_the_sooner() {
+    let due = |level, debt| {
+        let mut known = found().expect("found");
+        (known.level, known.debt, known.window_ms) = (level, debt, 60_000);
+        known.trial_due() - known.settled
+    };
+    for level in [5.0, 60.0, 2_000.0] {
+        assert!(due(level, 40.0) >= due(level, 1.0), "{level}");
+    }
+    assert_eq!([due(5.0, 40.0), due(2_000.0, 40.0), due(2_000.0, 1.0)], [3_600_000, 1_200_000, 840_000]);
 }
 
 /// Kills: a longer window for a limit that wavers, and none for one that remembers longer.
@@ -185,6 +218,14 @@ fn a_burst_that_was_never_served_is_blamed_before_the_level() {
     }
     let shallow = shallow.expect("found");
     assert!((shallow.depth * shallow.ceiling() - 1.0).abs() < 0.01, "{shallow:?}");
+    let mut two = found();
+    let level = two.as_mut().expect("found");
+    level.depth = 2.0 / level.level;
+    let at = NOW + 5_000;
+    refused(&mut two, &Refusal { burst: 1.9, proven: 1.7, ..refusal(at, &used[..1]) }, at + 100);
+    let two = two.expect("found");
+    let depth = two.depth * two.ceiling();
+    assert!((depth - 1.7).abs() < 0.01, "kills: less than what was served all the time: {depth}");
 }
 
 /// Kills: a trial that waits for use which a shallow pace cannot reach.

@@ -16,7 +16,8 @@ impl Endpoint {
     /// Parks what a refusal of this `kind` is about, with the wait that the provider stated; `jitter` is chance in 0..=1.
     pub fn park(&self, chain: &Chain, kind: Kind, hint: Option<Duration>, now: u64, jitter: f64) {
         let park = if kind == Kind::Address { &*self.address } else { &self.account.park };
-        let hit = Hit { now, hint, kind, window_ms: self.longest_window(now) };
+        let gap_ms = self.account.gate.level().map_or(0, |level| level.gap_ms());
+        let hit = Hit { now, hint, kind, window_ms: self.longest_window(now), gap_ms };
         if park.hit(&hit, jitter) == Change::Parked {
             let record = park.record();
             tracing::info!(

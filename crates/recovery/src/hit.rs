@@ -33,6 +33,8 @@ pub struct Hit {
     pub kind: Kind,
     /// A hit this soon (milliseconds) after the account's return goes on with the episode.
     pub window_ms: u64,
+    /// Between two requests (milliseconds), if they come at a pace: no quick wait is shorter.
+    pub gap_ms: u64,
 }
 
 /// The record after a hit; equal to `record` when the hit says nothing new (then there is nothing to write).
@@ -56,7 +58,7 @@ fn returned_lately(record: &Record, policy: &Policy, hit: &Hit) -> bool {
 /// Starts a wait: the stated one, the quota's, or the one after the last of `base`.
 fn park(base: &Record, policy: &Policy, hit: &Hit, jitter: f64) -> Record {
     let refusal = Refusal::new(policy, hit.now, hit.kind, hit.hint);
-    let nominal = policy.next_wait(base.wait_ms, hit.window_ms);
+    let nominal = policy.next_wait(base.wait_ms, hit.window_ms, hit.gap_ms);
     let (wait, wait_ms) = match refusal.own_wait() {
         Some(wait) => (wait, refusal.hint_ms.max(base.wait_ms).min(policy.max_ms)),
         None => (policy.spread_out(nominal, jitter), nominal),
@@ -181,7 +183,7 @@ mod tests {
 
     fn a_hit(now: u64, kind: Kind, hint_s: u64) -> Hit {
         let hint = (hint_s > 0).then(|| Duration::from_secs(hint_s));
-        Hit { now, hint, kind, window_ms: 60 * SECOND }
+        Hit { now, hint, kind, window_ms: 60 * SECOND, gap_ms: 0 }
     }
 
     fn burst(now: u64) -> Hit {
@@ -332,7 +334,8 @@ mod tests {
         for record in [Record::default(), full, Record { parked_until: 0, ..full }] {
             for now in [0, 1, all] {
                 let hint = Some(Duration::MAX);
-                let extreme = Hit { now, hint, kind: Kind::Quota { daily: true }, window_ms: all };
+                let extreme =
+                    Hit { now, hint, kind: Kind::Quota { daily: true }, window_ms: all, gap_ms: all };
                 assert!(hit(&record, &Policy::default(), &extreme, 1.0).in_episode());
             }
         }

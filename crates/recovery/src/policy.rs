@@ -45,8 +45,8 @@ impl Default for Block {
 const QUICK_PART: u64 = 50;
 const QUICKEST_MS: u64 = 20;
 /// And for so long after the first hit a quick account is probed again within this part of the time since then, though no
-/// oftener than twice a second: what it granted in its window is told the better, the sooner its return is seen. Two of the
-/// longest windows.
+/// oftener than twice a second or its pace: what it granted in its window is told the better, the sooner its return is seen.
+/// Two of the longest windows.
 const QUICK_FOR_MS: u64 = 120_000;
 const OF_THE_TIME: u64 = 4;
 
@@ -127,9 +127,10 @@ impl Policy {
     }
 
     /// The wait that follows a wait of `wait_ms`; 0 means that there was none. `window_ms` is what the hit is about.
-    pub(crate) fn next_wait(&self, wait_ms: u64, window_ms: u64) -> u64 {
+    /// `gap_ms` lies between two requests of its pace: where the next one is not due, a probe only costs a refusal.
+    pub(crate) fn next_wait(&self, wait_ms: u64, window_ms: u64, gap_ms: u64) -> u64 {
         if self.quick && wait_ms < self.initial_ms {
-            let first = (window_ms / QUICK_PART).clamp(QUICKEST_MS, self.initial_ms);
+            let first = (window_ms / QUICK_PART).clamp(QUICKEST_MS, self.initial_ms).max(gap_ms);
             return wait_ms.saturating_mul(2).max(first);
         }
         if wait_ms == 0 {
@@ -141,11 +142,11 @@ impl Policy {
 
     /// As [`Policy::next_wait`], of an episode that began `since_ms` ago, once a probe was refused.
     pub(crate) fn next_probe(&self, wait_ms: u64, since_ms: u64) -> u64 {
-        let wait = self.next_wait(wait_ms, 0);
+        let wait = self.next_wait(wait_ms, 0, 0);
         if !self.quick || since_ms > QUICK_FOR_MS {
             return wait;
         }
-        wait.min((since_ms / OF_THE_TIME).max(self.initial_ms))
+        wait.min((since_ms / OF_THE_TIME).max(self.initial_ms).max(wait_ms))
     }
 
     /// `wait_ms` moved by chance; `jitter` in 0..=1, where 0.5 moves nothing.
@@ -176,7 +177,7 @@ mod tests {
     fn waits(policy: &Policy, count: usize) -> Vec<u64> {
         let mut wait = 0;
         std::iter::repeat_with(|| {
-            wait = policy.next_wait(wait, 60_000);
+            wait = policy.next_wait(wait, 60_000, 0);
             wait
         })
         .take(count)
@@ -195,8 +196,8 @@ mod tests {
     fn quick_waits_begin_at_a_fiftieth_of_the_window() {
         let policy = Policy::default().quick();
         let waits = |window_ms| {
-            let next = move |wait: &u64| Some(policy.next_wait(*wait, 0));
-            std::iter::successors(Some(policy.next_wait(0, window_ms)), next)
+            let next = move |wait: &u64| Some(policy.next_wait(*wait, 0, 0));
+            std::iter::successors(Some(policy.next_wait(0, window_ms, 0)), next)
         };
         assert_eq!(waits(1_000).take(7).collect::<Vec<_>>(), [20, 40, 80, 160, 320, 640, 1_280]);
         assert_eq!(waits(10_000).take(3).collect::<Vec<_>>(), [200, 400, 800]);
@@ -206,11 +207,21 @@ mod tests {
         assert_eq!(block.quick(), block, "a block is honoured to the letter");
     }
 
+    /// Kills: probes of an account whose next request is not due yet, each one a refusal.
+    #[test]
+    fn no_quick_wait_is_shorter_than_the_gap_of_the_pace() {
+        let quick = Policy::default().quick();
+        assert_eq!([20, 30].map(|gap| quick.next_wait(0, 1_000, gap)), [20, 30]);
+        assert_eq!(quick.next_wait(0, 60_000, 12_000), 12_000);
+        assert_eq!([12_000, 60_000].map(|since| quick.next_probe(12_000, since)), [12_000, 15_000]);
+        assert_eq!(Policy::default().next_wait(0, 60_000, 12_000), 500, "others know no pace");
+    }
+
     /// Kills: waits as long as all that went before, after which nobody can tell what the account granted.
     #[test]
     fn quick_waits_stay_short_for_two_windows() {
         let quick = Policy::default().quick();
-        let waits = [(20, 20), (320, 700), (500, 1_400), (2_000, 8_000), (20_000, 60_000), (64_000, 130_000)];
+        let waits = [(20, 20), (320, 700), (500, 1_400), (2_000, 8_000), (12_000, 60_000), (64_000, 130_000)];
         assert_eq!(
             waits.map(|(wait, since)| quick.next_probe(wait, since)),
             [40, 500, 500, 2_000, 15_000, 128_000]
@@ -258,7 +269,7 @@ mod tests {
     fn the_largest_numbers_do_not_overflow() {
         let block = Block { backoff_multiplier: f64::MAX, max_backoff: Duration::MAX, ..Block::default() };
         let policy = Policy::new(Some(&block));
-        assert_eq!(policy.next_wait(u64::MAX, 60_000), u64::MAX);
-        assert_eq!(policy.next_wait(1_000_000, 60_000), u64::MAX);
+        assert_eq!(policy.next_wait(u64::MAX, 60_000, 0), u64::MAX);
+        assert_eq!(policy.next_wait(1_000_000, 60_000, 0), u64::MAX);
     }
 }

@@ -147,7 +147,7 @@ mod tests {
 
     fn parked_by(policy: &Policy, kind: Kind, hint_s: u64) -> Record {
         let hint = (hint_s > 0).then(|| Duration::from_secs(hint_s));
-        hit(&Record::default(), policy, &Hit { now: NOW, hint, kind, window_ms: 60_000 }, 0.5)
+        hit(&Record::default(), policy, &Hit { now: NOW, hint, kind, window_ms: 60_000, gap_ms: 0 }, 0.5)
     }
 
     fn block(initial_s: u64, max_s: u64, retries: u32, successes: u32, reset_s: u64) -> Policy {
@@ -265,7 +265,7 @@ mod tests {
         let policy = Policy::default();
         let evening = NOW - NOW % DAY_MS + DAY_MS - 90 * MINUTE_MS;
         let daily = Kind::Quota { daily: true };
-        let first = Hit { now: evening, hint: None, kind: daily, window_ms: 60_000 };
+        let first = Hit { now: evening, hint: None, kind: daily, window_ms: 60_000, gap_ms: 0 };
         let mut record = hit(&Record::default(), &policy, &first, 0.5);
         let mut now = evening;
         let mut minutes = Vec::new();

@@ -123,7 +123,7 @@ impl World {
     fn apply(&mut self, event: Event) {
         match event {
             Event::Hit(kind, hint, window_ms) => {
-                let event = Hit { now: self.now, hint, kind, window_ms };
+                let event = Hit { now: self.now, hint, kind, window_ms, gap_ms: 0 };
                 self.record = hit(&self.record, &self.policy, &event, self.jitter);
             }
             Event::Probed(outcome) => {
@@ -189,7 +189,7 @@ proptest! {
         attempts in 0..20_u32,
         jitter in 0.0..1.0,
     ) {
-        let at = |now, kind, hint| Hit { now, hint, kind, window_ms: 60_000 };
+        let at = |now, kind, hint| Hit { now, hint, kind, window_ms: 60_000, gap_ms: 0 };
         let opened = hit(&Record::default(), &policy, &at(NOW, first, hint_1), jitter);
         let opened = Record { attempts, ..opened };
         let later = ((parked_through(&opened) - NOW) as f64 * how_late) as u64;
@@ -208,7 +208,7 @@ proptest! {
         policy in policy(), seconds in 1..=600_u64, kind in kind(), jitter in 0.0..1.0,
     ) {
         let hint = Some(Duration::from_secs(seconds));
-        let record = hit(&Record::default(), &policy, &Hit { now: NOW, hint, kind, window_ms: 1_000 }, jitter);
+        let record = hit(&Record::default(), &policy, &Hit { now: NOW, hint, kind, window_ms: 1_000, gap_ms: 0 }, jitter);
         prop_assert!(record.next_probe >= NOW + seconds * 1_000);
         prop_assert!(retry_after(&record, NOW) >= hint);
     }

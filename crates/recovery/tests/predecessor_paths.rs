@@ -12,7 +12,7 @@ fn default_block() -> Policy {
 }
 
 fn burst(now: u64) -> Hit {
-    Hit { now, hint: None, kind: Kind::Burst, window_ms: 60_000 }
+    Hit { now, hint: None, kind: Kind::Burst, window_ms: 60_000, gap_ms: 0 }
 }
 
 /// Probes when due, cleanly, until the account is back; the milliseconds that took.

@@ -188,7 +188,7 @@ mod tests {
     fn a_hit_parks_and_a_clean_probe_brings_back() {
         let park = Park::new(Policy::default(), Record::default());
         assert!(!park.is_parked(NOW) && park.probe_due(NOW).is_none());
-        let hit = Hit { now: NOW, hint: None, kind: Kind::Burst, window_ms: 1_000 };
+        let hit = Hit { now: NOW, hint: None, kind: Kind::Burst, window_ms: 1_000, gap_ms: 0 };
         assert_eq!(park.hit(&hit, 0.5), Change::Parked);
         assert_eq!(park.hit(&hit, 0.5), Change::StillParked);
         let due = park.probe_due(NOW).expect("parked");
@@ -199,7 +199,7 @@ mod tests {
     }
 
     fn burst(now: u64) -> Hit {
-        Hit { now, hint: None, kind: Kind::Burst, window_ms: 1_000 }
+        Hit { now, hint: None, kind: Kind::Burst, window_ms: 1_000, gap_ms: 0 }
     }
 
     fn shared() -> Park {

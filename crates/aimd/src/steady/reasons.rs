@@ -35,7 +35,7 @@ pub(crate) const NEAR: f64 = 0.85;
 /// Windows between two trials while all is well, before chance moves it by a fifth.
 pub(crate) const BETWEEN_TRIALS: f64 = 6.0;
 /// One refusal in so many requests is the price of trials that fail: small levels are tried seldom.
-pub(crate) const PRICE: f64 = 1100.0;
+pub(crate) const PRICE: f64 = 1700.0;
 
 /// Requests come evenly, a little faster than the level, or what arrives late would be lost.
 pub(crate) const HASTE: f64 = 1.02;

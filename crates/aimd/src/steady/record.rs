@@ -175,6 +175,12 @@ impl Level {
         }
     }
 
+    /// Between two requests at its pace, in milliseconds.
+    #[must_use]
+    pub fn gap_ms(&self) -> u64 {
+        (self.pace().gap_us / 1000.0) as u64
+    }
+
     /// This record, when the store has `theirs`. Of two decisions the store's holds, it was there first; but a refusal that
     /// it does not know of is not forgotten.
     #[must_use]

@@ -115,6 +115,7 @@ fn hear(level: &mut Level, refusal: &Refusal<'_>, now: u64) {
     let soon = refusal.sent_at <= level.hit.saturating_add(level.windows((SOON / level.level).min(1.0)));
     if let Some(doubt) = level.doubt.filter(|d| refusal.sent_at > d.sent_at && (refusal.probe || soon)) {
         confirm(level, &doubt, refusal, now);
+        level.confirmed = now;
         if !refusal.probe && !in_flight {
             (level.hit, level.lasts) = (now, false);
             return;
@@ -157,7 +158,9 @@ fn failed(level: &mut Level, more: f64, refusal: &Refusal<'_>, now: u64) {
 /// The burst was too deep, not the level too high.
 fn shallower(level: &mut Level, refusal: &Refusal<'_>, now: u64) {
     let one = 1.0 / level.ceiling();
-    level.depth = ((refusal.burst - 1.0) * one).clamp(level.depth / 2.0, level.depth).max(one);
+    // One less than was refused, or what was served all the time: in a bucket of two requests one is half of it.
+    let served = (refusal.burst - 1.0).max(refusal.proven);
+    level.depth = (served * one).clamp(level.depth / 2.0, level.depth).max(one);
     level.depth_hold = (2.0 * level.depth_hold).min(DEPTH_HOLD.1);
     level.depth_next = now.saturating_add(level.windows(level.depth_hold));
     level.clipped = false;
@@ -185,6 +188,8 @@ fn lower(level: &mut Level, refusal: &Refusal<'_>, now: u64) {
         margin,
         sent_at: refusal.sent_at,
     };
+    // The limit is still being fallen to. What is cut by this does not make it longer, or where strays come every window or
+    // two each would count as confirmed.
     let again = now.saturating_sub(level.confirmed) < level.windows(2.0);
     if again {
         confirm(level, &full, refusal, now);
@@ -202,7 +207,6 @@ fn confirm(level: &mut Level, doubt: &Doubt, refusal: &Refusal<'_>, now: u64) {
     level.margin = doubt.margin;
     level.level = level.level.min(doubt.level).max(refusal.least);
     level.refused = level.refused.min(doubt.refused);
-    level.confirmed = now;
     level.decisions += 1;
     level.settle(now, refusal.chance);
     span::check(level, refusal, now);

@@ -57,7 +57,7 @@ impl Fleet {
     }
 
     fn hit(&self, id: &'static str) {
-        let event = Hit { now: self.now_ms(), hint: None, kind: Kind::Burst, window_ms: 60_000 };
+        let event = Hit { now: self.now_ms(), hint: None, kind: Kind::Burst, window_ms: 60_000, gap_ms: 0 };
         self.update(id, |record| hit(record, &self.policy, &event, 0.5));
         self.changes.send_modify(|change| *change += 1);
     }
@@ -223,7 +223,7 @@ async fn a_restarted_process_resumes_what_another_began() {
 async fn a_park_that_nobody_announced_is_found() {
     let (fleet, _driver) = fleet(0, Faults::default());
     tokio::time::sleep(Duration::from_secs(1)).await;
-    let event = Hit { now: fleet.now_ms(), hint: None, kind: Kind::Burst, window_ms: 60_000 };
+    let event = Hit { now: fleet.now_ms(), hint: None, kind: Kind::Burst, window_ms: 60_000, gap_ms: 0 };
     fleet.update("a", |record| hit(record, &fleet.policy, &event, 0.5));
     assert!(fleet.back_after("a").await <= 5_500);
 }

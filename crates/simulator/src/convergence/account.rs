@@ -88,9 +88,9 @@ impl Account {
         if let Some(cut) = self.gate.refused(&evidence, now) {
             self.decreases.push((now, cut.to));
         }
-        let learned = self.gate.level().map(|level| level.window_ms);
-        let window_ms = learned.unwrap_or(self.window_ms);
-        let hit = Hit { now, hint: None, kind: kind(refusal), window_ms };
+        let (window_ms, gap_ms) =
+            self.gate.level().map_or((self.window_ms, 0), |level| (level.window_ms, level.gap_ms()));
+        let hit = Hit { now, hint: None, kind: kind(refusal), window_ms, gap_ms };
         self.parking = recovery::hit(&self.parking, &self.policy, &hit, chance);
     }
 

@@ -140,7 +140,7 @@ pub(crate) fn now() -> u64 {
 }
 
 pub(crate) fn burst(at: u64) -> Hit {
-    Hit { now: at, hint: None, kind: Kind::Burst, window_ms: 1_000 }
+    Hit { now: at, hint: None, kind: Kind::Burst, window_ms: 1_000, gap_ms: 0 }
 }
 
 /// Waits for what must come.

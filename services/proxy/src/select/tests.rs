@@ -86,7 +86,7 @@ fn used(chain: &Chain, counts: [u32; 3]) {
 }
 
 fn park(endpoint: &Endpoint, hint: Option<Duration>) {
-    let hit = Hit { now: NOW, hint, kind: Kind::Burst, window_ms: 1_000 };
+    let hit = Hit { now: NOW, hint, kind: Kind::Burst, window_ms: 1_000, gap_ms: 0 };
     endpoint.account.park.hit(&hit, 0.5);
 }
 
