@@ -26,6 +26,15 @@ fn nearly_all_of_a_limit_is_used_and_nearly_nothing_refused() {
     check("counter 200 per 1 s, 200 per window, counter", (150.0, 250.0), both);
 }
 
+/// Kills: probes of a park that ends before the pace has anything to send, and trials of small levels that nothing pays for:
+/// together they were a tenth of what was sent.
+#[test]
+fn of_five_a_minute_few_are_refused() {
+    let few = |score: &Score| score.used >= 0.75 && score.refused <= 0.04;
+    check("fixed 5 per 60 s, 5 per 1 and 60 s", (9_000.0, 30_000.0), few);
+    check("rolling 5 per 60 s, 5 per 1 and 60 s", (9_000.0, 30_000.0), few);
+}
+
 /// Kills: parts that follow chance, which cost a twentieth of the limit, and replicas that know nothing of each other's use.
 #[test]
 fn four_replicas_use_nearly_as_much_together() {
