@@ -30,9 +30,10 @@ pub const BOUNDS: [Duration; 16] = [
 /// What is above the last bound has a bucket too.
 pub(crate) const BUCKETS: usize = BOUNDS.len() + 1;
 
-/// The bucket that a sample belongs to.
-pub(crate) fn bucket(elapsed: Duration) -> usize {
-    BOUNDS.partition_point(|bound| *bound < elapsed)
+/// The bucket that a sample belongs to, and what it adds to the sum.
+pub(crate) fn sample(elapsed: Duration) -> (usize, u64) {
+    let bucket = BOUNDS.partition_point(|bound| *bound < elapsed);
+    (bucket, u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX))
 }
 
 /// All histograms of the process. Locked when a series is first counted, and to list them for a scrape.
@@ -56,8 +57,9 @@ pub struct Histogram {
 impl Histogram {
     /// One sample, of what is counted too seldom to be added up first.
     pub fn record(&self, elapsed: Duration) {
-        self.add(bucket(elapsed), 1);
-        self.add_nanos(u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX));
+        let (bucket, nanos) = sample(elapsed);
+        self.add(bucket, 1);
+        self.add_nanos(nanos);
     }
 
     /// Adds samples of one bucket.

@@ -1,7 +1,7 @@
 //! Counters that one thread owns: the hot path touches no shared cache line, and what was counted is folded into the registry
 //! once a second. What a series is called is asked once, when it is first folded with something in it.
 
-use crate::histograms::{BUCKETS, Histogram, bucket};
+use crate::histograms::{BUCKETS, Histogram, sample};
 use metrics::Counter;
 use std::cell::{Cell, OnceCell};
 use std::sync::Arc;
@@ -40,9 +40,9 @@ pub struct Durations {
 
 impl Durations {
     pub fn record(&self, elapsed: Duration) {
-        let count = &self.counts[bucket(elapsed)];
+        let (bucket, nanos) = sample(elapsed);
+        let count = &self.counts[bucket];
         count.set(count.get() + 1);
-        let nanos = u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX);
         self.nanos.set(self.nanos.get().saturating_add(nanos));
     }
 
