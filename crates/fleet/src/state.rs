@@ -3,24 +3,24 @@
 //! Requests read atomics; the trackers behind them are locked only when something changes. Of a candidate that is not
 //! chosen a request reads one cache line here: with thousands of endpoints each line that it reads is a miss.
 
+mod latency;
+
 use detect::Verdict;
 use health::{Change, Rank, Report, Rules, Standing, Tracker, View};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use latency::Latency;
+
 /// Published ranks; what has none is excluded.
 const EXCLUDED: u8 = u8::MAX;
-
-/// How fast the average latency forgets: a new sample weighs an eighth, a slower one counts at once.
-const FORGET: f32 = 0.125;
 
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct EndpointState {
     in_flight: AtomicU32,
-    /// Peak-weighted average latency in microseconds, as the bits of an `f32`.
-    latency: AtomicU32,
+    latency: Latency,
     block: AtomicU64,
     /// Unix milliseconds from which the rank is another one although nothing happened.
     rank_until: AtomicU64,
@@ -70,7 +70,7 @@ impl EndpointState {
     pub fn new(rules: Rules, calls_over_ws: bool) -> EndpointState {
         let state = EndpointState {
             in_flight: AtomicU32::new(0),
-            latency: AtomicU32::new(0),
+            latency: Latency::default(),
             block: AtomicU64::new(0),
             rank_until: AtomicU64::new(0),
             trial_due: AtomicU64::new(0),
@@ -124,7 +124,7 @@ impl EndpointState {
 
     /// A call begun at `begun` was answered.
     pub fn served(&self, begun: u64, now: u64, took: Duration) -> Option<Change> {
-        self.sample(took);
+        self.latency.sample(took);
         if !self.troubled.load(Relaxed) {
             return None;
         }
@@ -317,14 +317,7 @@ impl EndpointState {
 
     /// Average latency × attempts in flight, the lower the better.
     pub fn latency_score(&self, in_flight: u32) -> f64 {
-        f64::from(f32::from_bits(self.latency.load(Relaxed))) * f64::from(in_flight + 1)
-    }
-
-    fn sample(&self, took: Duration) {
-        let sample = took.as_micros() as f32;
-        let before = f32::from_bits(self.latency.load(Relaxed));
-        let after = if sample > before { sample } else { before + (sample - before) * FORGET };
-        self.latency.store(after.to_bits(), Relaxed);
+        f64::from(self.latency.micros()) * f64::from(in_flight + 1)
     }
 
     fn publish(&self, tracker: &Tracker, now: u64) {
