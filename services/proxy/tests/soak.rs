@@ -27,17 +27,30 @@ fn requests() -> u64 {
 /// with health as it is by default. Kills: any fault that is passed on, dropped, answered with another
 /// request's answer, or merged with what came before it.
 async fn nothing_lost(fault: &str, behaviour: Behaviour) {
+    // No deadline has a part in it, so that a machine that stands still for seconds loses nothing either.
+    nothing_lost_within("20", 32, fault, behaviour).await;
+}
+
+/// The same for a fault that nothing but the deadline of a try ends: long enough to outlast a machine that stands
+/// still, with so many in flight that the waiting is done at once.
+async fn no_hang_loses(fault: &str, behaviour: Behaviour) {
+    let at_once = if soaking() { 200 } else { 100 };
+    nothing_lost_within("3", at_once, fault, behaviour).await;
+}
+
+async fn nothing_lost_within(per_try: &str, at_once: usize, fault: &str, behaviour: Behaviour) {
     for watched in [false, true] {
         let world = if watched { World::build() } else { World::build_unwatched() };
         let world = world
             .primary("broken", behaviour.clone())
             .primary("b", Behaviour::Healthy)
             .primary("c", Behaviour::Healthy)
-            .env("PROXY_TIMEOUT_PER_TRY", if soaking() { "500ms" } else { "1" })
+            .env("PROXY_TIMEOUT", "50")
+            .env("PROXY_TIMEOUT_PER_TRY", per_try)
             .start()
             .await;
         eprintln!("{fault}, watched: {watched}");
-        world.client.volley(0..requests()).await;
+        world.client.volley_of(at_once, 0..requests()).await;
         let met = world.asked("broken") > 0 || matches!(behaviour, Behaviour::RefuseConnections);
         assert!(met, "{fault}: the broken endpoint was never asked, so nothing was shown");
     }
@@ -109,9 +122,9 @@ async fn broken_connections_lose_nothing() {
 
 #[tokio::test]
 async fn hangs_lose_nothing() {
-    nothing_lost("silence", Behaviour::Hang).await;
-    nothing_lost("silence in a body", Behaviour::HangMidBody { after_bytes: 20 }).await;
-    nothing_lost("too slow", Behaviour::delayed(NEVER_IN_TIME, Behaviour::Healthy)).await;
+    no_hang_loses("silence", Behaviour::Hang).await;
+    no_hang_loses("silence in a body", Behaviour::HangMidBody { after_bytes: 20 }).await;
+    no_hang_loses("too slow", Behaviour::delayed(NEVER_IN_TIME, Behaviour::Healthy)).await;
     nothing_lost("slow", Behaviour::delayed(Duration::from_millis(50), Behaviour::Healthy)).await;
 }
 

@@ -104,9 +104,14 @@ impl Client {
 
     /// Asks call after call, many at once; every one must get its own right answer.
     pub(crate) async fn volley(&self, ids: Range<u64>) {
+        self.volley_of(CONCURRENCY, ids).await;
+    }
+
+    /// The same, with so many in flight.
+    pub(crate) async fn volley_of(&self, at_once: usize, ids: Range<u64>) {
         let wrong: Vec<String> = stream::iter(ids)
             .map(|id| async move { self.wrong(id).await })
-            .buffer_unordered(CONCURRENCY)
+            .buffer_unordered(at_once)
             .filter_map(std::future::ready)
             .collect()
             .await;
