@@ -1,5 +1,6 @@
 //! How a connection to an endpoint is made: name, TCP, TLS, and which HTTP it speaks.
 
+use crate::hush::Hushed;
 use crate::target::Target;
 use bytes::Bytes;
 use http_body_util::Full;
@@ -7,6 +8,8 @@ use hyper::client::conn::{http1, http2};
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioIo;
 use rustls::pki_types::ServerName;
+use std::future::poll_fn;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpStream;
@@ -129,9 +132,10 @@ async fn http1_over<S>(stream: S) -> Result<Established, ConnectError>
 where
     S: hyper::rt::Read + hyper::rt::Write + Unpin + 'static,
 {
-    let (sender, connection) = http1::Builder::new().max_buf_size(MOST_READ).handshake(stream).await?;
+    let (sender, mut connection) = http1::Builder::new().max_buf_size(MOST_READ).handshake(stream).await?;
     tokio::task::spawn_local(async move {
-        if let Err(error) = connection.await {
+        let hushed = Hushed::default();
+        if let Err(error) = poll_fn(|cx| hushed.poll(Pin::new(&mut connection), cx)).await {
             tracing::debug!(%error, "upstream connection ended");
         }
     });

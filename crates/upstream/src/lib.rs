@@ -5,6 +5,7 @@
 mod alone;
 mod connect;
 mod get;
+mod hush;
 mod local;
 mod open;
 mod pool;
@@ -14,6 +15,7 @@ mod target;
 pub use alone::{Question, Reply, ask_alone};
 pub use connect::{ConnectError, Connector, Stream};
 pub use get::get_status;
+pub use hush::{Hushed, poll_frame};
 pub use local::LocalExecutor;
 pub use open::{Dialled, open_socket};
 pub use pool::{Connection, Failure, Pools};

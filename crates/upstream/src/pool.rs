@@ -59,6 +59,11 @@ pub struct Connection {
 }
 
 impl Connection {
+    /// Whether it is HTTP/1.1, and so nobody else's.
+    pub fn is_http1(&self) -> bool {
+        self.own.is_some()
+    }
+
     pub fn give_back(self) {
         if let Some((sender, kept)) = self.own {
             kept.put(sender);

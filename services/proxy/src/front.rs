@@ -1,17 +1,16 @@
 //! The outermost service, written by hand: it recognises a JSON-RPC request by method and path, and an upgrade to a
 //! WebSocket, and hands them straight on; everything else is the router's.
 
-use crate::net::Body;
+use crate::net::{Body, Peer, Sent};
 use crate::pages;
 use crate::rpc;
 use crate::socket;
 use crate::why::RequestId;
 use crate::worker::{Phase, Worker};
 use http::header::{CONNECTION, HeaderValue};
-use http::{Method, Request, Response, StatusCode};
+use http::{Method, Request, Response, StatusCode, Version};
 use hyper::body::Incoming;
 use std::convert::Infallible;
-use std::net::IpAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::rc::Rc;
@@ -21,22 +20,24 @@ use tower::ServiceExt;
 /// One client connection's service.
 pub(crate) struct Front {
     worker: Rc<Worker>,
-    peer: IpAddr,
+    peer: Rc<Peer>,
 }
 
 impl Front {
-    pub(crate) fn new(worker: Rc<Worker>, peer: IpAddr) -> Front {
+    pub(crate) fn new(worker: Rc<Worker>, peer: Rc<Peer>) -> Front {
         Front { worker, peer }
     }
 }
 
 impl hyper::service::Service<Request<Incoming>> for Front {
-    type Response = Response<Body>;
+    type Response = Response<Sent>;
     type Error = Infallible;
     type Future = Answering;
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
-        let (worker, id, peer) = (Rc::clone(&self.worker), self.worker.next_id(), self.peer);
+        let (worker, id, peer) = (Rc::clone(&self.worker), self.worker.next_id(), self.peer.ip);
+        self.peer.is_served();
+        let alone = (request.version() < Version::HTTP_2).then(|| Rc::clone(&self.peer));
         let is_call = *request.method() == Method::POST && !pages::serves(request.uri().path());
         let answer = if is_call {
             boxed(|| rpc::serve(worker, id, peer, request))
@@ -45,7 +46,7 @@ impl hyper::service::Service<Request<Incoming>> for Front {
         } else {
             boxed(|| routed(worker, id, request))
         };
-        Answering { worker: Rc::clone(&self.worker), id, answer }
+        Answering { worker: Rc::clone(&self.worker), id, alone, answer }
     }
 }
 
@@ -64,11 +65,13 @@ where
 pub(crate) struct Answering {
     worker: Rc<Worker>,
     id: RequestId,
+    /// Whose it is, if nothing else is asked meanwhile.
+    alone: Option<Rc<Peer>>,
     answer: Boxed,
 }
 
 impl Future for Answering {
-    type Output = Result<Response<Body>, Infallible>;
+    type Output = Result<Response<Sent>, Infallible>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let response = match catch_unwind(AssertUnwindSafe(|| self.answer.as_mut().poll(cx))) {
@@ -78,7 +81,8 @@ impl Future for Answering {
                 crate::reply::Problem::Internal.respond(None, self.id, crate::clock::unix_ms())
             }
         };
-        Poll::Ready(Ok(closing(&self.worker, response)))
+        let response = closing(&self.worker, response);
+        Poll::Ready(Ok(response.map(|body| Sent::new(body, self.alone.take()))))
     }
 }
 

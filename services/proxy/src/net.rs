@@ -3,7 +3,9 @@
 mod body;
 mod budget;
 mod listener;
+mod peers;
 
-pub(crate) use body::{Body, BodyError, Relay};
+pub(crate) use body::{Body, BodyError, Relay, Sent};
 pub(crate) use budget::{Budget, Purse, Reservation};
 pub(crate) use listener::{Dealer, deal};
+pub(crate) use peers::{Peer, Peers, Told};

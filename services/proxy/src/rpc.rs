@@ -146,7 +146,7 @@ async fn single(request: &Request<'_>, call: &Call, body: &Bytes, id: RequestId)
     let (outcome, served) = call::serve(request, call, body).await;
     let mut response = match outcome {
         Ok(_) if call.is_notification() => no_content(),
-        Ok(answer) => pass_on(answer),
+        Ok(answer) => pass_on(answer, request.worker.answer_head.clone()),
         Err(problem) => {
             request.story.borrow_mut().reason = Some(problem.reason());
             problem.respond(call.id(body), id, crate::clock::unix_ms())
@@ -170,7 +170,7 @@ async fn batch(
             drop(answer);
             no_content()
         }
-        Merged::Untouched(answer) => pass_on(answer),
+        Merged::Untouched(answer) => pass_on(answer, request.worker.answer_head.clone()),
         Merged::Slots(slots) => from_slots(request, &slots, items, body, id),
     };
     expose(request, &tally.by, tally.attempts, &mut response);
@@ -225,17 +225,17 @@ fn no_content() -> Response<Body> {
     response
 }
 
-/// The upstream's status and bytes, untouched, with content headers only.
-pub(crate) fn pass_on(answer: Box<Answer>) -> Response<Body> {
+/// The upstream's status and bytes, untouched. Of its headers only those of the content are put over `head`.
+pub(crate) fn pass_on(answer: Box<Answer>, mut head: HeaderMap) -> Response<Body> {
     let answer = *answer;
+    let json = HeaderValue::from_static("application/json");
+    head.insert(CONTENT_TYPE, answer.content_type.unwrap_or(json));
+    if let Some(coding) = answer.coding {
+        head.insert(CONTENT_ENCODING, coding);
+    }
     let mut response = Response::new(Body::empty());
     *response.status_mut() = answer.status;
-    let headers = response.headers_mut();
-    let json = HeaderValue::from_static("application/json");
-    headers.insert(CONTENT_TYPE, answer.content_type.unwrap_or(json));
-    if let Some(coding) = answer.coding {
-        headers.insert(CONTENT_ENCODING, coding);
-    }
+    *response.headers_mut() = head;
     let mut held = answer.held;
     *response.body_mut() = if answer.rest.is_none() && held.len() <= 1 {
         Body::Full(held.pop_front())
@@ -259,9 +259,13 @@ fn expose(request: &Request<'_>, by: &[u16], attempts: u32, response: &mut Respo
 
 /// What every answer on a chain route carries.
 pub(crate) fn finish_head(worker: &Worker, id: RequestId, response: &mut Response<Body>) {
-    // The usual answer's headers have their places already: putting values into them is cheaper than growing a map.
-    let own = std::mem::replace(response.headers_mut(), worker.answer_head.clone());
     let headers = response.headers_mut();
+    // An answer that was passed on began with these headers: putting a value into its place is cheaper than growing a map.
+    if let Some(place) = headers.get_mut(REQUEST_ID) {
+        *place = id.to_header();
+        return;
+    }
+    let own = std::mem::replace(headers, worker.answer_head.clone());
     if !own.contains_key(CONTENT_TYPE) {
         headers.remove(CONTENT_TYPE);
     }

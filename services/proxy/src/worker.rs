@@ -7,11 +7,10 @@ use crate::front::Front;
 use crate::hub::Delivery;
 use crate::line::Lines;
 use crate::metrics::Metrics;
-use crate::net::Purse;
+use crate::net::{Peers, Purse, Told};
 use crate::rpc;
 use crate::socket::Sockets;
-use crate::upstream::LocalExecutor;
-use crate::upstream::{Connector, Pools};
+use crate::upstream::{Connector, Hushed, LocalExecutor, Pools};
 use crate::why::{Glimpse, Record, RequestId, Ring, Story, tell};
 use http::HeaderMap;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -19,18 +18,18 @@ use hyper_util::server::conn::auto;
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 use std::cell::{Cell, RefCell};
+use std::future::poll_fn;
 use std::net::{IpAddr, Ipv6Addr};
 use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+use std::task::Poll;
 use std::time::{Duration, Instant};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc::{Receiver, UnboundedReceiver};
 use tokio::sync::{oneshot, watch};
 
-/// How long a client may take for a request's head; a kept-alive connection may idle as long.
-const HEAD_PATIENCE: Duration = Duration::from_secs(75);
 /// How often counts are folded and idle connections closed.
 const FOLD: Duration = Duration::from_secs(1);
 
@@ -75,6 +74,7 @@ pub(crate) struct Worker {
     /// To endpoints that have only a WebSocket.
     pub(crate) lines: Lines,
     connector: Connector,
+    peers: Peers,
     pub(crate) metrics: Metrics,
     pub(crate) rng: RefCell<SmallRng>,
     pub(crate) stories: RefCell<Ring>,
@@ -104,6 +104,7 @@ impl Worker {
             pools: Pools::new(connector.clone()),
             lines: Lines::new(connector.clone(), ping, patience),
             connector,
+            peers: Peers::new(Instant::now()),
             metrics,
             rng: RefCell::new(SmallRng::from_os_rng()),
             stories: RefCell::default(),
@@ -150,17 +151,18 @@ impl Worker {
         phase: watch::Receiver<Phase>,
     ) {
         let mut fold = tokio::time::interval(FOLD);
-        let mut draining = pin!(drained(phase.clone()));
+        let mut draining = pin!(drained(phase));
         let mut serving = true;
         loop {
             tokio::select! {
                 order = orders.recv() => match order {
                     Some(Order::Stop) | None => break,
-                    Some(order) => self.carry_out(order, &phase),
+                    Some(order) => self.carry_out(order),
                 },
                 Some(delivery) = deliveries.recv() => self.sockets.deliver(&self, &delivery),
                 () = &mut draining, if serving => {
                     serving = false;
+                    self.peers.leave();
                     self.sockets.leave();
                 }
                 _ = fold.tick() => self.tidy(),
@@ -169,11 +171,11 @@ impl Worker {
         self.metrics.fold(&self.app.fleet.load());
     }
 
-    fn carry_out(self: &Rc<Worker>, order: Order, phase: &watch::Receiver<Phase>) {
+    fn carry_out(self: &Rc<Worker>, order: Order) {
         match order {
             Order::Serve(stream) => match adopt(stream) {
                 Ok(stream) => {
-                    tokio::task::spawn_local(Rc::clone(self).serve(stream, phase.clone()));
+                    tokio::task::spawn_local(Rc::clone(self).serve(stream));
                 }
                 Err(error) => {
                     tracing::debug!(%error, "taking over a connection");
@@ -196,25 +198,30 @@ impl Worker {
 
     fn tidy(&self) {
         self.metrics.fold(&self.app.fleet.load());
-        let fleet = self.fleet();
-        self.pools.tidy(Instant::now(), |number| fleet.has_endpoint(number));
-        self.lines.tidy(Instant::now(), |number| fleet.has_endpoint(number));
+        let (fleet, now) = (self.fleet(), Instant::now());
+        self.peers.look(now);
+        self.pools.tidy(now, |number| fleet.has_endpoint(number));
+        self.lines.tidy(now, |number| fleet.has_endpoint(number));
     }
 
-    async fn serve(self: Rc<Worker>, stream: TcpStream, phase: watch::Receiver<Phase>) {
+    async fn serve(self: Rc<Worker>, stream: TcpStream) {
         // A peer that is gone already asks nothing any more.
-        let peer = stream.peer_addr().map_or(IpAddr::V6(Ipv6Addr::UNSPECIFIED), |peer| peer.ip());
-        let front = Front::new(Rc::clone(&self), peer);
-        let connection = self.server.serve_connection_with_upgrades(TokioIo::new(stream), front);
-        tokio::pin!(connection);
-        let ended = tokio::select! {
-            ended = connection.as_mut() => ended,
-            () = drained(phase) => {
-                connection.as_mut().graceful_shutdown();
-                connection.await
+        let ip = stream.peer_addr().map_or(IpAddr::V6(Ipv6Addr::UNSPECIFIED), |peer| peer.ip());
+        let peer = self.peers.begin(ip);
+        let front = Front::new(Rc::clone(&self), Rc::clone(&peer));
+        let mut connection = pin!(self.server.serve_connection_with_upgrades(TokioIo::new(stream), front));
+        let (hushed, mut finishing) = (Hushed::default(), false);
+        let ended = poll_fn(|cx| {
+            match peer.told(cx.waker()) {
+                Told::End => return Poll::Ready(Ok(())),
+                Told::Finish if !std::mem::replace(&mut finishing, true) => {
+                    connection.as_mut().graceful_shutdown();
+                }
+                Told::Nothing | Told::Finish => {}
             }
-        };
-        if let Err(error) = ended {
+            hushed.poll(connection.as_mut(), cx)
+        });
+        if let Err(error) = ended.await {
             tracing::debug!(%error, "client connection ended");
         }
         self.connection_ended();
@@ -232,7 +239,8 @@ impl Worker {
 
 fn server() -> auto::Builder<LocalExecutor> {
     let mut server = auto::Builder::new(LocalExecutor);
-    server.http1().timer(TokioTimer::new()).header_read_timeout(HEAD_PATIENCE).max_buf_size(64 * 1024);
+    // How long a head may take is for `Peers` to say.
+    server.http1().header_read_timeout(None).max_buf_size(64 * 1024);
     server.http2().timer(TokioTimer::new()).keep_alive_interval(Duration::from_secs(30));
     server
 }

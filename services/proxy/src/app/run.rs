@@ -9,9 +9,12 @@ use crate::upstream::Connector;
 use crate::worker::{Order, Phase, Worker};
 use crate::{checker, flags, metrics, operator, pages, reload};
 use anyhow::Context;
+use std::future::poll_fn;
+use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::task::Poll;
 use std::time::Duration;
 use telemetry::operator::listen;
 use tokio::net::TcpListener;
@@ -121,9 +124,15 @@ fn spawn_workers(
             if let Some(asks) = asks {
                 local.spawn_local(hub::run(Rc::clone(&worker), asks));
             }
-            // A task of its own: the future that is blocked on is polled whenever any task was woken.
-            let run = local.spawn_local(worker.run(inbox.orders, inbox.deliveries, phases));
-            if let Err(failure) = local.block_on(&runtime, run) {
+            // A task of its own: the future that is blocked on is polled whenever any task was woken. It is there to be woken
+            // once, and asks the task for nothing before that has ended.
+            let mut run = local.spawn_local(worker.run(inbox.orders, inbox.deliveries, phases));
+            let mut waits = false;
+            let ended = poll_fn(|cx| match std::mem::replace(&mut waits, true) && !run.is_finished() {
+                true => Poll::Pending,
+                false => Pin::new(&mut run).poll(cx),
+            });
+            if let Err(failure) = local.block_on(&runtime, ended) {
                 std::panic::resume_unwind(failure.into_panic());
             }
         };

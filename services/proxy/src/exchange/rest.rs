@@ -5,7 +5,7 @@ use crate::decode::{Decoder, SLICE};
 use crate::fleet::Mark;
 use crate::gates::Permits;
 use crate::net::BodyError;
-use crate::upstream::Connection;
+use crate::upstream::{Connection, poll_frame};
 use bytes::Bytes;
 use http_body::Body as _;
 use hyper::body::Incoming;
@@ -123,7 +123,8 @@ impl Rest {
             if self.ended {
                 return Poll::Ready(None);
             }
-            match ready!(Pin::new(&mut self.body).poll_frame(cx)) {
+            let http1 = self.connection.as_ref().is_some_and(Connection::is_http1);
+            match ready!(poll_frame(&mut self.body, http1, cx)) {
                 Some(Ok(frame)) => {
                     if let Ok(data) = frame.into_data() {
                         self.ended = self.body.is_end_stream();

@@ -8,6 +8,7 @@ use crate::upstream::Codings;
 use crate::why::Record;
 use crate::worker::Worker;
 use bytes::Bytes;
+use http::HeaderMap;
 use http_body_util::BodyExt;
 use jsonrpc::Envelope;
 use std::cell::RefCell;
@@ -42,7 +43,7 @@ async fn result(worker: &Rc<Worker>, chain: &str, fetch: &Fetch) -> Option<Bytes
         toll: None,
     };
     let (outcome, _) = call::serve(&request, &call, &body).await;
-    let text = rpc::pass_on(outcome.ok()?).into_body().collect().await.ok()?.to_bytes();
+    let text = rpc::pass_on(outcome.ok()?, HeaderMap::new()).into_body().collect().await.ok()?.to_bytes();
     let result = call::result_of(&text)?;
     Some(text.slice_ref(result.as_bytes()))
 }

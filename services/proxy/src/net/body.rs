@@ -1,11 +1,13 @@
 //! What a client gets as the body of an answer: bytes of our own, an upstream's bytes as they come, or a page.
 
+use super::Peer;
 use crate::exchange::Rest;
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use std::any::Any;
 use std::collections::VecDeque;
 use std::pin::Pin;
+use std::rc::Rc;
 use std::task::{Context, Poll};
 
 /// The body's producer failed; the client's connection is reset.
@@ -18,6 +20,47 @@ pub(crate) enum Body {
     Page(axum::body::Body),
     /// A body, and what is let go of when it has ended.
     Holding(Box<(Body, Option<Box<dyn Any>>)>),
+}
+
+/// The body of an answer that its client's connection writes: with its end, or when it is dropped, the next request is waited for.
+pub(crate) struct Sent {
+    body: Body,
+    /// `None`: the connection has room for other requests meanwhile.
+    to: Option<Rc<Peer>>,
+}
+
+impl Sent {
+    pub(crate) fn new(body: Body, to: Option<Rc<Peer>>) -> Sent {
+        Sent { body, to }
+    }
+}
+
+impl Drop for Sent {
+    fn drop(&mut self) {
+        if let Some(peer) = &self.to {
+            peer.waits();
+        }
+    }
+}
+
+impl http_body::Body for Sent {
+    type Data = Bytes;
+    type Error = BodyError;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        Pin::new(&mut self.get_mut().body).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
 }
 
 pub(crate) struct Relay {

@@ -3,11 +3,14 @@
 use super::early;
 use crate::net::Reservation;
 use crate::reply::Problem;
+use crate::upstream::poll_frame;
 use crate::worker::Worker;
 use bytes::{Bytes, BytesMut};
+use http::Version;
 use http::request::Parts;
-use http_body_util::BodyExt;
+use http_body::Body as _;
 use hyper::body::Incoming;
+use std::future::poll_fn;
 use std::time::Instant;
 
 /// The body and the part of the budget that it takes for as long as it is held.
@@ -24,7 +27,8 @@ pub(super) async fn read(
         return Err(Problem::BodyTooLarge { most });
     }
     let mut reservation = worker.bodies.open();
-    let reading = collect(worker, &mut body, declared, most, &mut reservation);
+    let http1 = head.version < Version::HTTP_2;
+    let reading = collect(worker, &mut body, http1, declared, most, &mut reservation);
     match tokio::time::timeout_at(deadline.into(), reading).await {
         Ok(Ok(body)) => Ok((body, reservation)),
         Ok(Err(problem)) => {
@@ -51,6 +55,7 @@ pub(super) async fn hold(worker: &Worker, bytes: usize, deadline: Instant) -> Re
 async fn collect(
     worker: &Worker,
     body: &mut Incoming,
+    http1: bool,
     declared: Option<u64>,
     most: u64,
     reservation: &mut Reservation,
@@ -61,7 +66,8 @@ async fn collect(
     }
     let mut first = Bytes::new();
     let mut all: Option<BytesMut> = None;
-    while let Some(frame) = body.frame().await {
+    while !body.is_end_stream() {
+        let Some(frame) = poll_fn(|cx| poll_frame(body, http1, cx)).await else { break };
         let Ok(chunk) = frame.map_err(|_| Problem::BrokenBody)?.into_data() else { continue };
         let held = all.as_ref().map_or(first.len(), BytesMut::len) + chunk.len();
         if held as u64 > most {
