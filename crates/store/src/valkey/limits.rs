@@ -14,7 +14,8 @@ use super::link::{Failure, Link, cannot_serve};
 use super::scripts::{Script, Scripts};
 use super::trouble::Trouble;
 
-/// A command that nobody waits for has this long.
+/// A command that nobody waits for has this long, or as long as one that somebody waits for: one that was given less time
+/// would end the counting together while the others still have theirs.
 const LIMIT: Duration = Duration::from_secs(1);
 /// What is stored outlives its window by this.
 const GRACE_MS: u64 = 60_000;
@@ -173,23 +174,29 @@ impl LimitStore {
         ];
         args.extend(place.told.iter().cloned());
         let keys = vec![place.keys.windows()];
-        self.run(Op::Credit, &self.scripts.credit, keys, args, LIMIT).await.map(drop)
+        self.run(Op::Credit, &self.scripts.credit, keys, args, self.patience()).await.map(drop)
     }
 
     /// Releases slots and prolongs others.
     pub(crate) async fn slots(&self, place: &Place, released: &[u64], kept: &[u64]) -> Result<(), Miss> {
         let mut args = vec![self.slot_life_ms.to_string(), GRACE_MS.to_string(), released.len().to_string()];
         args.extend(released.iter().chain(kept).map(|slot| self.slot(*slot)));
-        self.run(Op::Slots, &self.scripts.slots, vec![place.keys.slots()], args, LIMIT).await.map(drop)
+        self.run(Op::Slots, &self.scripts.slots, vec![place.keys.slots()], args, self.patience())
+            .await
+            .map(drop)
     }
 
     /// Says that we are there; how many are.
     pub(crate) async fn presence(&self) -> Result<u32, Miss> {
         let args = vec![self.holder.clone(), GONE_MS.to_string()];
         let keys = vec![self.keys.proxies()];
-        let answer = self.run(Op::Presence, &self.scripts.presence, keys, args, LIMIT).await?;
+        let answer = self.run(Op::Presence, &self.scripts.presence, keys, args, self.patience()).await?;
         let proxies = answer.as_u64().and_then(|proxies| u32::try_from(proxies).ok());
         proxies.ok_or_else(|| Miss::Away("the presence script answered what we cannot read".to_owned()))
+    }
+
+    fn patience(&self) -> Duration {
+        LIMIT.max(self.timeout)
     }
 
     /// A slot's name is known to nobody else, and before it is asked for.
