@@ -179,13 +179,18 @@ async fn replicas_share_a_level_and_what_they_use() {
     tokio::join!(greedy(&first, length), greedy(&second, length));
     let began = now();
     let (one, other) = tokio::join!(greedy(&first, length), greedy(&second, length));
-    let seen = [&first, &second].map(|account| account.gate.snapshot(now())[0].used);
     let (all, millis) = (one.len() + other.len(), now() - began);
     // Nothing is served in the eyes of the law, so the level stands: 78 to 80 of each second.
     let most = 82 * usize::try_from(millis).expect("a few seconds") / 1000;
     assert!((190..=most).contains(&all), "{} and {} in {millis} ms", one.len(), other.len());
     assert!(one.len() * 2 > other.len() && other.len() * 2 > one.len(), "{} and {}", one.len(), other.len());
-    assert!(seen.iter().all(|used| *used >= 60), "each counts the use of both: {seen:?}");
+    // Within a second in which nobody stood still. Alone, each has half of it.
+    let used = || [&first, &second].map(|account| account.gate.snapshot(now())[0].used);
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while used().iter().any(|used| *used < 60) {
+        assert!(Instant::now() < deadline, "each counts the use of both: {:?}", used());
+        tokio::join!(greedy(&first, HELD_UP * 5), greedy(&second, HELD_UP * 5));
+    }
     let stored = server.ask(&["GET", "headgate:v1:{a.a}:learned"]);
     assert!(stored.len() <= 220, "{} bytes: {stored}", stored.len());
 }

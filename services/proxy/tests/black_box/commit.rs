@@ -19,7 +19,8 @@ async fn world(behaviour: Behaviour) -> World {
     World::build_unwatched()
         .primary("a", behaviour)
         .fallback("b", Behaviour::Healthy)
-        .env("PROXY_TIMEOUT_PER_TRY", "1")
+        // What hangs is given up, and a machine that stands still for two seconds is not taken for it.
+        .env("PROXY_TIMEOUT_PER_TRY", "3")
         .start()
         .await
 }

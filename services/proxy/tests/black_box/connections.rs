@@ -50,14 +50,14 @@ async fn providers_that_close_after_each_answer_are_fine() {
 /// Kills: an abandoned attempt whose late answer reaches the next request on its connection.
 #[tokio::test]
 async fn a_late_answer_reaches_nobody_else() {
-    let late = Behaviour::delayed(std::time::Duration::from_secs(4), Behaviour::Healthy);
+    let late = Behaviour::delayed(std::time::Duration::from_secs(9), Behaviour::Healthy);
     let world = World::build_unwatched()
         .primary("a", Behaviour::fraction(3, late))
         .fallback("b", Behaviour::Healthy)
-        .env("PROXY_TIMEOUT_PER_TRY", "1")
+        .env("PROXY_TIMEOUT_PER_TRY", "3")
         .start()
         .await;
-    world.client.volley(0..200).await;
+    world.client.volley_of(100, 0..400).await;
     assert!(world.asked("b") > 0, "nothing was late");
 }
 

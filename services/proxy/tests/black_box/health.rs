@@ -28,7 +28,7 @@ async fn a_poison_request_hurts_nobody() {
         .primary("b", poisoned())
         .fallback("c", poisoned())
         .env("ENDPOINT_FAILURE_THRESHOLD", "1")
-        .env("PROXY_TIMEOUT_PER_TRY", "1")
+        .env("PROXY_TIMEOUT_PER_TRY", "3")
         .start()
         .await;
     let poison = world.client.post(call(1).to_string()).await;

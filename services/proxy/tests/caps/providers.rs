@@ -69,11 +69,12 @@ async fn a_file_tightens_while_it_runs() {
     assert_eq!(limit(&world.proxy, "upstream").await, Some(2.0));
     fs::write(&path, format!(r#"{{"{FLAG}": 2}}"#)).expect("a file");
     world.proxy.logged("flags are read again", 1).await;
-    assert_eq!(world.proxy.log().matches("the cap changed").count(), 3, "one line per change");
+    world.proxy.logged("the cap changed", 3).await;
     world["a"].set(Behaviour::Healthy).await.expect("behaves");
     drop(inside);
     until(async || in_flight(&world.proxy, "upstream").await == Some(0.0)).await;
     assert_eq!(world.client.post(call(5).to_string()).await.json(), right(5));
+    assert_eq!(world.proxy.log().matches("the cap changed").count(), 3, "one line per change");
     fs::remove_file(&path).expect("a file");
 }
 

@@ -87,7 +87,7 @@ async fn a_handshake_without_an_end_is_given_up() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let endless = format!("ws://{}", listener.local_addr().expect("an address"));
     let world = World::build_unwatched().node("a", |script| script, json!({"ws_url": endless}));
-    let world = with_sockets(world, &["b"]).env("PROXY_TIMEOUT_PER_TRY", "1").start().await;
+    let world = with_sockets(world, &["b"]).env("PROXY_TIMEOUT_PER_TRY", "3").start().await;
     let mut held = Vec::new();
     let hold = async {
         loop {
