@@ -54,6 +54,7 @@ fn errors_name_the_line_and_the_field() {
         assert!(error.message.contains(says), "{error}");
     };
     check("{\n\"rules\": [\n", 3, "file", "EOF");
+    check("[{\"name\": \"a\"}]", 1, "file", "must be an object");
     check("{\"rules\": [], \"x\": 1}", 1, "file", "unknown field");
     check(
         "{\"rules\": [\n{\"name\": \"a\",\n \"verdict\": \"limited\", \"status\": [1]}]}",
@@ -68,7 +69,7 @@ fn errors_name_the_line_and_the_field() {
         "{\"rules\": [{\"name\": \"a\", \"verdict\": \"ok\",\n \"texts\": [\"a\"]}]}",
         2,
         "texts",
-        "no such field",
+        "of conditions text, and",
     );
     check(
         "{\"rules\": [{\"name\": \"a\", \"verdict\": \"ok\",\n \"text\": [\"a\",\n 1]}]}",

@@ -38,10 +38,10 @@ impl hyper::service::Service<Request<Incoming>> for Front {
         let (worker, id, peer) = (Rc::clone(&self.worker), self.worker.next_id(), self.peer.ip);
         self.peer.is_served();
         let alone = (request.version() < Version::HTTP_2).then(|| Rc::clone(&self.peer));
-        let is_call = *request.method() == Method::POST && !pages::serves(request.uri().path());
-        let answer = if is_call {
+        let is_page = pages::serves(request.uri().path());
+        let answer = if *request.method() == Method::POST && !is_page {
             boxed(|| rpc::serve(worker, id, peer, request))
-        } else if socket::is_upgrade(request.method(), request.headers()) {
+        } else if socket::is_upgrade(request.method(), request.headers()) && !is_page {
             boxed(|| async move { socket::open(&worker, id, peer, request).await })
         } else {
             boxed(|| routed(worker, id, request))

@@ -16,6 +16,9 @@ use crate::words::normalise;
 /// Rules in one table; their ids and the labels they become are bounded.
 const MOST: usize = 10_000;
 
+const UNKNOWN_FIELD: &str = "no such field; a rule has name, verdict, scope, detail, why, and of conditions text, and, not, \
+                             regex, code, status, header, provider, method, protocol, close, envelope";
+
 /// What is wrong in a file of rules, and where.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{file}:{line}: {field}: {message}")]
@@ -85,6 +88,9 @@ impl Table {
     /// Adds a file's groups and rules behind those that are there.
     pub(super) fn add(&mut self, text: &str, file: &str) -> Result<(), RulesError> {
         let reader = Reader { text, file };
+        if text.trim_start().starts_with('[') {
+            return Err(reader.error(1, "file", r#"must be an object, {"rules": [...]}, not a list"#));
+        }
         let shape: Shape<'_> = serde_json::from_str(text)
             .map_err(|err| reader.error(err.line(), "file", &without_position(&err)))?;
         for (name, raw) in &shape.groups {
@@ -152,7 +158,7 @@ impl Table {
             "and" => when.and = self.phrases(reader, value, field)?,
             "not" => when.not = self.phrases(reader, value, field)?,
             "regex" => when.regex = Some(reader.regex(value, field)?),
-            _ => return Err(reader.error(reader.line(value), field, "no such field")),
+            _ => return Err(reader.error(reader.line(value), field, UNKNOWN_FIELD)),
         }
         Ok(())
     }

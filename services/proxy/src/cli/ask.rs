@@ -9,14 +9,17 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// The longest answer that is read.
 const LONGEST: usize = 1 << 20;
 
-/// Status and body of what is at `url`.
+/// Status and body of what is at `url`; `http://` may be left out.
 pub(super) fn get(url: &str) -> anyhow::Result<(u16, Vec<u8>)> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async { tokio::time::timeout(PATIENCE, ask(url)).await? })
 }
 
 async fn ask(url: &str) -> anyhow::Result<(u16, Vec<u8>)> {
-    let url: http::Uri = url.parse()?;
+    let url: http::Uri = match url.contains("://") {
+        true => url.parse()?,
+        false => format!("http://{url}").parse()?,
+    };
     let authority = url.authority().ok_or_else(|| anyhow::anyhow!("--url needs a host"))?;
     let host = (authority.host().trim_matches(['[', ']']), authority.port_u16().unwrap_or(80));
     let stream = tokio::net::TcpStream::connect(host).await?;

@@ -2,8 +2,33 @@
 
 use super::{FilterUse, Safety};
 
-/// Methods that only read. Sorted; others that only read are recognised by prefix.
+/// Methods that only read, Ethereum's and Solana's. Sorted; others that only read are recognised by prefix.
 const READS: &[&str] = &[
+    "alchemy_getAssetTransfers",
+    "alchemy_getTokenAllowance",
+    "alchemy_getTokenBalances",
+    "alchemy_getTokenMetadata",
+    "alchemy_getTransactionReceipts",
+    "bor_getAuthor",
+    "bor_getCurrentProposer",
+    "bor_getCurrentValidators",
+    "bor_getRootHash",
+    "debug_accountRange",
+    "debug_getBadBlocks",
+    "debug_getModifiedAccountsByHash",
+    "debug_getModifiedAccountsByNumber",
+    "debug_getRawBlock",
+    "debug_getRawHeader",
+    "debug_getRawReceipts",
+    "debug_getRawTransaction",
+    "debug_storageRangeAt",
+    "debug_traceBadBlock",
+    "debug_traceBlock",
+    "debug_traceBlockByHash",
+    "debug_traceBlockByNumber",
+    "debug_traceCall",
+    "debug_traceCallMany",
+    "debug_traceTransaction",
     "eth_accounts",
     "eth_blobBaseFee",
     "eth_blockNumber",
@@ -27,18 +52,24 @@ const READS: &[&str] = &[
     "eth_getCode",
     "eth_getFilterChanges",
     "eth_getFilterLogs",
+    "eth_getHeaderByHash",
+    "eth_getHeaderByNumber",
     "eth_getLogs",
     "eth_getProof",
+    "eth_getRawTransactionByHash",
     "eth_getStorageAt",
     "eth_getTransactionByBlockHashAndIndex",
     "eth_getTransactionByBlockNumberAndIndex",
     "eth_getTransactionByHash",
     "eth_getTransactionCount",
     "eth_getTransactionReceipt",
+    "eth_getTransactionReceiptsByBlock",
     "eth_getUncleByBlockHashAndIndex",
     "eth_getUncleByBlockNumberAndIndex",
     "eth_getUncleCountByBlockHash",
     "eth_getUncleCountByBlockNumber",
+    "eth_getUserOperationByHash",
+    "eth_getUserOperationReceipt",
     "eth_hashrate",
     "eth_maxPriorityFeePerGas",
     "eth_mining",
@@ -52,11 +83,81 @@ const READS: &[&str] = &[
     "eth_syncing",
     "eth_uninstallFilter",
     "eth_unsubscribe",
+    "getAccountInfo",
+    "getAsset",
+    "getAssetsByOwner",
+    "getBalance",
+    "getBlock",
+    "getBlockCommitment",
+    "getBlockHeight",
+    "getBlockProduction",
+    "getBlockTime",
+    "getBlocks",
+    "getBlocksWithLimit",
+    "getClusterNodes",
+    "getEpochInfo",
+    "getEpochSchedule",
+    "getFeeForMessage",
+    "getFirstAvailableBlock",
+    "getGenesisHash",
+    "getHealth",
+    "getHighestSnapshotSlot",
+    "getIdentity",
+    "getInflationGovernor",
+    "getInflationRate",
+    "getInflationReward",
+    "getLargestAccounts",
+    "getLatestBlockhash",
+    "getLeaderSchedule",
+    "getMaxRetransmitSlot",
+    "getMaxShredInsertSlot",
+    "getMinimumBalanceForRentExemption",
+    "getMultipleAccounts",
+    "getProgramAccounts",
+    "getRecentPerformanceSamples",
+    "getRecentPrioritizationFees",
+    "getSignatureStatuses",
+    "getSignaturesForAddress",
+    "getSlot",
+    "getSlotLeader",
+    "getSlotLeaders",
+    "getStakeMinimumDelegation",
+    "getSupply",
+    "getTokenAccountBalance",
+    "getTokenAccountsByDelegate",
+    "getTokenAccountsByOwner",
+    "getTokenLargestAccounts",
+    "getTokenSupply",
+    "getTransaction",
+    "getTransactionCount",
+    "getVersion",
+    "getVoteAccounts",
+    "isBlockhashValid",
+    "linea_estimateGas",
+    "linea_getProof",
+    "minimumLedgerSlot",
     "net_listening",
     "net_peerCount",
     "net_version",
+    "simulateTransaction",
     "web3_clientVersion",
     "web3_sha3",
+];
+
+/// Methods that do more than read, and that many providers refuse.
+const WRITES: &[&str] = &[
+    "eth_callBundle",
+    "eth_sendBundle",
+    "eth_sendPrivateTransaction",
+    "eth_sendRawTransaction",
+    "eth_sendRawTransactionConditional",
+    "eth_sendRawTransactionSync",
+    "eth_sendTransaction",
+    "eth_sendUserOperation",
+    "eth_sign",
+    "eth_signTransaction",
+    "requestAirdrop",
+    "sendTransaction",
 ];
 
 /// Namespaces whose methods all only read, and the verbs of other chains' readers.
@@ -107,7 +208,7 @@ const READING_PREFIXES: &[&str] = &[
 /// names cannot fill the memory of parks.
 pub(crate) fn is_known(method: &str) -> bool {
     READS.binary_search(&method).is_ok()
-        || method == "eth_sendRawTransaction"
+        || WRITES.contains(&method)
         || READING_PREFIXES
             .iter()
             .any(|prefix| prefix.ends_with('_') && method.starts_with(prefix) && method.len() < 64)
@@ -205,13 +306,26 @@ mod tests {
         }
     }
 
+    /// Kills: a method that providers refuse every day and that is asked of them anew each time; made-up names that
+    /// push real ones out of the memory of refusals.
     #[test]
-    fn made_up_names_are_not_known() {
-        assert!(is_known("eth_call") && is_known("trace_block") && is_known("eth_sendRawTransaction"));
-        assert!(
-            !is_known("eth_made_up")
-                && !is_known("getBalance")
-                && !is_known(&format!("trace_{}", "x".repeat(99)))
-        );
+    fn real_methods_are_known_and_made_up_names_are_not() {
+        for (method, known) in [
+            ("eth_call", true),
+            ("trace_block", true),
+            ("debug_traceTransaction", true),
+            ("debug_storageRangeAt", true),
+            ("eth_sendRawTransaction", true),
+            ("eth_sendUserOperation", true),
+            ("alchemy_getAssetTransfers", true),
+            ("getProgramAccounts", true),
+            ("sendTransaction", true),
+            ("eth_made_up", false),
+            ("debug_traceMadeUp", false),
+            ("getMadeUp", false),
+        ] {
+            assert_eq!(is_known(method), known, "{method}");
+        }
+        assert!(!is_known(&format!("trace_{}", "x".repeat(99))));
     }
 }

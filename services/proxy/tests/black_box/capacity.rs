@@ -197,3 +197,22 @@ async fn a_refused_method_stops_no_other() {
     assert_eq!((world["a"].count("eth_getLogs"), world["a"].count("eth_call")), (1, 9));
     assert_eq!(world.asked_together(), 15);
 }
+
+/// Kills: a provider that is asked anew, each time, for what it has just said that it does not have; an answer from
+/// memory with the id of the call that was asked.
+#[tokio::test]
+async fn what_a_provider_does_not_have_is_remembered() {
+    let without = |method: &str| {
+        let message = format!("the method {method} does not exist/is not available");
+        Behaviour::on_method(method, Behaviour::Error(simulator::RpcError::new(-32601, &message)))
+    };
+    for method in ["debug_traceTransaction", "eth_sendUserOperation", "getProgramAccounts"] {
+        let world = World::build().primary("a", without(method)).start().await;
+        for id in 1..4 {
+            let call = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": []});
+            let answer = world.client.post(call.to_string()).await.json();
+            assert_eq!((&answer["id"], &answer["error"]["code"]), (&json!(id), &json!(-32601)), "{method}");
+        }
+        assert_eq!(world["a"].count(method), 1, "{method}");
+    }
+}

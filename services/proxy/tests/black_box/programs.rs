@@ -108,7 +108,7 @@ async fn check_tells_all_findings() {
     fs::remove_dir_all(&dir).expect("removes");
 }
 
-/// Kills: a record that does not tell who was asked and what came of it.
+/// Kills: a record that does not tell who was asked and what came of it; an address that is not taken as it is written.
 #[tokio::test]
 async fn why_tells_what_happened_to_a_request() {
     let world = World::build_unwatched()
@@ -118,11 +118,14 @@ async fn why_tells_what_happened_to_a_request() {
         .await;
     let reply = world.client.post(call(1).to_string()).await;
     let id = reply.header("x-request-id").expect("an id").to_owned();
-    let url = format!("http://{}", world.proxy.metrics);
-    let why = run(&world.proxy.dir, &["why", &id, "--url", &url], &[]).await;
-    assert_eq!(why.code, Some(0), "{why:?}");
-    for part in ["broken-one", "good-one", "upstream_fault"] {
-        assert!(why.stdout.contains(part), "{part} is not in {why:?}");
+    let address = world.proxy.metrics.to_string();
+    let url = format!("http://{address}");
+    for url in [&url, &address] {
+        let why = run(&world.proxy.dir, &["why", &id, "--url", url], &[]).await;
+        assert_eq!(why.code, Some(0), "{why:?}");
+        for part in ["broken-one", "good-one", "upstream_fault"] {
+            assert!(why.stdout.contains(part), "{part} is not in {why:?}");
+        }
     }
     let unknown = run(&world.proxy.dir, &["why", "nonsense", "--url", &url], &[]).await;
     assert_ne!(unknown.code, Some(0), "{unknown:?}");

@@ -207,7 +207,8 @@ fn secretive(nodes: &[Provider]) -> Value {
     let mut headed = primary(at(3, "rpc"));
     headed["headers"] = json!({"X-Provider-Key": SECRET, "Authorization": "Bearer ${PROVIDER_KEY}"});
     let mut socket = primary(at(5, &format!("v3/{SECRET}")));
-    socket["ws_url"] = json!(format!("{}/ws/{SECRET}?dkey={SECRET}", nodes[5].ws_url().trim_end_matches('/')));
+    socket["ws_url"] =
+        json!(format!("{}/ws/{SECRET}?dkey={SECRET}", nodes[5].ws_url().trim_end_matches('/')));
     let mut lost = primary(at(5, &format!("v4/{SECRET}")));
     lost["ws_url"] = json!(format!("ws://127.0.0.1:1/ws/{SECRET}?dkey={SECRET}"));
     json!({"main": {

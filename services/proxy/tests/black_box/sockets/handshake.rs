@@ -20,6 +20,16 @@ async fn a_wrong_handshake_is_refused_by_us() {
     assert_eq!(world.asked("a"), 0);
 }
 
+/// Kills: an upgrade that hides the pages, as if a chain could be called so.
+#[tokio::test]
+async fn pages_are_there_for_who_would_rather_have_a_socket() {
+    let world = World::build().primary("a", Behaviour::Healthy).start().await;
+    for (path, said) in [("/health", "healthy"), ("/ready", "ready")] {
+        let page = Socket::open_at(world.proxy.address, path, &[]).await.err().expect("no socket");
+        assert_eq!((page.status, &page.json()["status"]), (200, &said.into()), "{path}");
+    }
+}
+
 /// Kills: an agreement to what nobody implements.
 #[tokio::test]
 async fn nothing_is_agreed_to_that_is_not_there() {
