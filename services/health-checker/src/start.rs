@@ -40,8 +40,12 @@ pub(crate) fn serve(options: Options, env: Env, strict: bool) -> ExitCode {
     }
 }
 
-/// What a checker needs beyond a good configuration: somebody to tell, and rules that can be read.
+/// What a checker needs beyond a good configuration: two ports, somebody to tell, and rules that can be read.
 pub(crate) fn sound(settings: &Settings) -> Result<(Rules, Valkey), Finding> {
+    let port = settings.health_checker_server_port;
+    if settings.metrics_enabled && settings.metrics_port == port && port != 0 {
+        return Err(Finding::error("METRICS_PORT", "the same port as HEALTH_CHECKER_SERVER_PORT"));
+    }
     let Some(valkey) = fleet::shared_store(settings)? else {
         let why = "a checker that shares nothing tells nobody: name the proxies' Valkey (VALKEY_URL or VALKEY_HOST), or \
                    run the proxy alone, which checks by itself";

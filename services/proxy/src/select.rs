@@ -154,7 +154,7 @@ fn from_tier(
                     few[count] = Some(Candidate { index, rank, score: 0.0, in_flight });
                     count += 1;
                 }
-                Err(skip) => note(chain, index, wish.now, skip, skipped, full),
+                Err(skip) => note(chain, index, wish, skip, skipped, full),
             }
             if count == FEW {
                 break;
@@ -171,7 +171,7 @@ fn from_tier(
                 Ok(ticket) => return Some(Choice::Take { index: candidate.index, ticket }),
                 Err(skip) => {
                     doubt |= skip == Skip::Doubt && wish.may_wait;
-                    note(chain, candidate.index, wish.now, skip, skipped, full);
+                    note(chain, candidate.index, wish, skip, skipped, full);
                     if let (Some(full), false) = (full.as_mut(), matches!(skip, Skip::Behind { .. })) {
                         full.tokens = true;
                     }
@@ -254,7 +254,7 @@ fn of_record(record: &recovery::Record, now: u64) -> Skip {
 fn note(
     chain: &Chain,
     index: u16,
-    now: u64,
+    wish: &Wish<'_>,
     skip: Skip,
     skipped: &mut impl FnMut(u16, Skip),
     full: &mut Option<Saturated>,
@@ -265,10 +265,11 @@ fn note(
     skipped(index, skip);
     let (at, soft) = match skip {
         Skip::Parked { at, soft } | Skip::Dry { at, soft } => (at, soft),
-        Skip::Behind { soft } => (now, soft),
-        Skip::TooBig => (u64::MAX, false),
-        Skip::Doubt => (now.saturating_add(FETCH_MS), false),
-        Skip::Tried | Skip::Unfit | Skip::Unhealthy | Skip::Unsupported => return,
+        Skip::Behind { soft } => (wish.now, soft),
+        // A part of a batch may fit. For a single call there is no opening to wait for.
+        Skip::TooBig if wish.cost.requests > 1 => (u64::MAX, false),
+        Skip::Doubt => (wish.now.saturating_add(FETCH_MS), false),
+        Skip::TooBig | Skip::Tried | Skip::Unfit | Skip::Unhealthy | Skip::Unsupported => return,
     };
     let hit = chain.at(index).state.last_hit();
     let opens = if matches!(skip, Skip::Behind { .. }) { u64::MAX } else { at };

@@ -216,3 +216,29 @@ async fn what_a_provider_does_not_have_is_remembered() {
         assert_eq!(world["a"].count(method), 1, "{method}");
     }
 }
+
+/// Kills: a call that is told to come back for an opening that never comes, because it costs more compute units than the
+/// ceiling has; one that nobody else is asked for; a batch that falls with it.
+#[tokio::test]
+async fn what_never_fits_under_a_ceiling_is_not_told_to_wait() {
+    let small = json!({"capacity": {"max_compute_units": 25, "window_seconds": 1}});
+    let alone = World::build().endpoint("small", Behaviour::Healthy, small.clone()).start().await;
+    let refused = alone.client.post(call(1).to_string()).await;
+    assert_eq!(refused.refusal(), (503, -32603, "no_live_endpoint".into()));
+    assert_eq!(refused.header("retry-after"), None);
+    let cheap = json!({"jsonrpc": "2.0", "id": 2, "method": "eth_chainId", "params": []});
+    let batch = alone.client.post(json!([call(1), cheap]).to_string()).await.json();
+    assert_eq!(
+        (&batch[0]["error"]["data"]["reason"], &batch[1]["id"]),
+        (&json!("no_live_endpoint"), &json!(2))
+    );
+    assert!(batch[1]["result"].is_string(), "{batch}");
+
+    let helped = World::build()
+        .endpoint("small", Behaviour::Healthy, small)
+        .fallback("large", Behaviour::Healthy)
+        .start()
+        .await;
+    assert_eq!(helped.client.post(call(1).to_string()).await.json(), right(1));
+    assert_eq!(helped.asked("small"), 0);
+}

@@ -179,7 +179,8 @@ async fn strict_readiness_asks_the_checker() {
     .await;
 }
 
-/// Kills: a checker that checks for nobody, and one that ignores that the proxies check by themselves.
+/// Kills: a checker that checks for nobody, one that ignores that the proxies check by themselves, and one that finds out
+/// at its second port that it has taken it already.
 #[tokio::test]
 async fn a_checker_says_what_it_cannot_use() {
     let world = World::build().primary("a", Behaviour::Healthy).start().await;
@@ -187,6 +188,15 @@ async fn a_checker_says_what_it_cannot_use() {
     let refused = checker(&world, &[("CONFIG_FILE", &file)]).await;
     assert_eq!(refused.0, Some(64));
     assert!(refused.1.contains("STORE_BACKEND") && refused.1.contains("VALKEY_URL"), "{}", refused.1);
+    let ports =
+        [("HEALTH_CHECKER_SERVER_PORT", "9191"), ("METRICS_PORT", "9191"), ("VALKEY_HOST", "127.0.0.1")];
+    let twice = checker(&world, &[&ports[..], &[("CONFIG_FILE", &file)]].concat()).await;
+    assert_eq!(twice.0, Some(64));
+    assert!(
+        twice.1.contains("METRICS_PORT") && twice.1.contains("HEALTH_CHECKER_SERVER_PORT"),
+        "{}",
+        twice.1
+    );
     let idle = [("CONFIG_FILE", file.as_str()), ("STANDALONE_HEALTH_CHECKS", "false")];
     assert_eq!(checker(&world, &idle).await.0, Some(0));
 }
