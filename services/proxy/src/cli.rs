@@ -95,9 +95,9 @@ pub(crate) fn run() -> ExitCode {
             println!("{:#}", config::schema());
             ExitCode::SUCCESS
         }
-        None if cli.check => check::check(cli.options, &env),
+        None if cli.check => check::check(&cli.options, &env),
         None if cli.demo => demo::run(cli.options, env),
-        None => crate::start::serve(cli.options, env, cli.strict, None),
+        None => crate::start::serve(&cli.options, env, cli.strict, None),
     }
 }
 

@@ -16,11 +16,11 @@ use store::{ClientLimits, Lost, Memory, Valkey};
 use telemetry::{logs, registry::Registry};
 
 /// Serves until told to stop. `bound` is called once the ports are known.
-pub(crate) fn serve(options: Options, env: Env, strict: bool, bound: Option<fn(&Bound)>) -> ExitCode {
-    let config = match config::load(options, &env, strict) {
+pub(crate) fn serve(options: &Options, env: Env, strict: bool, bound: Option<fn(&Bound)>) -> ExitCode {
+    let config = match config::load(options.clone(), &env, strict) {
         Ok(config) => config,
         Err(findings) => {
-            print_findings(&findings);
+            print_findings(&everything(findings, options, &env));
             return ExitCode::from(BAD_CONFIGURATION);
         }
     };
@@ -28,8 +28,8 @@ pub(crate) fn serve(options: Options, env: Env, strict: bool, bound: Option<fn(&
     config.warnings.iter().for_each(|finding| tracing::warn!(%finding, "configuration"));
     let sound = match sound(&config.settings, &env) {
         Ok(sound) => sound,
-        Err(finding) => {
-            print_findings(&[finding]);
+        Err(findings) => {
+            print_findings(&findings);
             return ExitCode::from(BAD_CONFIGURATION);
         }
     };
@@ -49,13 +49,25 @@ pub(crate) struct Sound {
     valkey: Option<Valkey>,
 }
 
-/// Makes it, or finds what cannot be used.
-pub(crate) fn sound(settings: &Settings, env: &Env) -> Result<Sound, Finding> {
-    Ok(Sound {
-        rules: tables::rules(settings)?,
-        flags: Provider::new(settings, env)?,
-        valkey: fleet::shared_store(settings)?,
-    })
+/// Makes it, or finds all that cannot be used.
+pub(crate) fn sound(settings: &Settings, env: &Env) -> Result<Sound, Vec<Finding>> {
+    match (tables::rules(settings), Provider::new(settings, env), fleet::shared_store(settings)) {
+        (Ok(rules), Ok(flags), Ok(valkey)) => Ok(Sound { rules, flags, valkey }),
+        (rules, flags, valkey) => {
+            Err([rules.err(), flags.err(), valkey.err()].into_iter().flatten().collect())
+        }
+    }
+}
+
+/// What is wrong with a configuration that cannot be used, and with what it names beyond itself, so that nobody has to
+/// correct the one to be told of the other.
+pub(crate) fn everything(mut findings: Vec<Finding>, options: &Options, env: &Env) -> Vec<Finding> {
+    let (settings, _) = config::load_settings(options, env);
+    let mut unsound = sound(&settings, env).err().unwrap_or_default();
+    let said: Vec<String> = findings.iter().map(ToString::to_string).collect();
+    unsound.retain(|more| !said.iter().any(|finding| finding.contains(&more.path)));
+    findings.append(&mut unsound);
+    findings
 }
 
 fn run(config: Config, sound: Sound, env: Env, bound: Option<fn(&Bound)>) -> anyhow::Result<()> {

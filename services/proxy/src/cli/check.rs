@@ -1,16 +1,17 @@
 //! `--check`: everything is validated strictly, and what would be served is shown.
 
 use super::{BAD_CONFIGURATION, print_findings};
+use crate::start;
 use config::{Config, EndpointConfig, Env, Finding, Options};
 use std::process::ExitCode;
 
-pub(super) fn check(options: Options, env: &Env) -> ExitCode {
-    let config = match config::load(options, env, true) {
+pub(super) fn check(options: &Options, env: &Env) -> ExitCode {
+    let config = match config::load(options.clone(), env, true) {
         Ok(config) => config,
-        Err(findings) => return refuse(&findings),
+        Err(findings) => return refuse(&start::everything(findings, options, env)),
     };
-    if let Err(finding) = crate::start::sound(&config.settings, env) {
-        return refuse(&[finding]);
+    if let Err(findings) = start::sound(&config.settings, env) {
+        return refuse(&findings);
     }
     print_findings(&config.warnings);
     print!("{}", table(&config));

@@ -27,7 +27,7 @@ pub(super) fn run(options: Options, env: Env) -> ExitCode {
         }
     };
     let options = options.with("CONFIG_FILE", file.path.display().to_string());
-    crate::start::serve(options, env, false, Some(tell))
+    crate::start::serve(&options, env, false, Some(tell))
 }
 
 fn provide(ready: &std::sync::mpsc::Sender<std::io::Result<String>>) {

@@ -98,6 +98,16 @@ async fn check_tells_all_findings() {
     check(json!({"main": {"a": good, "b": bad}}), 64, &["main.b.role", "primary", "main.b.capacity"]).await;
     check(json!({}), 64, &[]).await;
     fs::write(dir.join("endpoints.json"), json!({"main": {"a": good}}).to_string()).expect("a file");
+    fs::write(dir.join("rules.json"), "{").expect("a file");
+    fs::write(dir.join("flags.json"), "[1]").expect("a file");
+    let flags = [("HEADGATE_FLAGS_PROVIDER", "file"), ("HEADGATE_FLAGS_FILE", "flags.json")];
+    let wrong = [("CONFIG_FILE", "endpoints.json"), ("RULES_FILE", "rules.json"), ("SELECTION", "none")];
+    for args in [&["--check"][..], &[]] {
+        let ran = run(&dir, args, &[&wrong[..], &flags].concat()).await;
+        for part in ["SELECTION", "RULES_FILE: rules.json:1", "HEADGATE_FLAGS_FILE"] {
+            assert_eq!(ran.stderr.matches(part).count(), 1, "{part}: {ran:?}");
+        }
+    }
     let nowhere = [("CONFIG_FILE", "endpoints.json"), ("VALKEY_URL", "redis://127.0.0.1/main")];
     for args in [&["--check"][..], &[]] {
         let ran = run(&dir, args, &nowhere).await;
