@@ -7,9 +7,10 @@ mod plan;
 use crate::call;
 use crate::exchange::Answer;
 use crate::hunt::{End, Hunt, Step};
+use crate::record::record_item;
 use crate::reply::Problem;
 use crate::request::Request;
-use crate::route::{FilterUse, Need, Safety, need_of};
+use crate::route::{FilterUse, Need, Safety, is_known, need_of};
 use bytes::Bytes;
 use detect::{Detail, Item, Verdict};
 use jsonrpc::{Call, Envelope, Malformed};
@@ -112,6 +113,7 @@ impl Batch<'_> {
                 }
                 Ok(Step::Done(answer) | Step::Partly(answer)) => {
                     too_large |= answer.judgement.detail == Detail::BatchTooLarge;
+                    self.remember(&plan, &answer, hunt.last);
                     self.sort_out(&plan, &answer, &mut open, slots);
                 }
                 Ok(Step::Again) => {}
@@ -119,6 +121,19 @@ impl Batch<'_> {
             }
         }
         None
+    }
+
+    /// Refusals of a call's method are remembered as if the call had come alone.
+    fn remember(&self, plan: &Plan, answer: &Answer, by: Option<u16>) {
+        let (Some(by), false) = (by, plan.silent) else { return };
+        let text = answer.whole();
+        for item in &answer.items {
+            let at = plan.position(&text, item).and_then(|at| self.items[at].as_ref().ok());
+            let method = at.map(|call| call.method(self.body)).filter(|method| is_known(method));
+            if let Some(method) = method {
+                record_item(self.request, by, method, answer, (&text, item));
+            }
+        }
     }
 
     /// Puts the items of an answer that are final into their slots; the others stay open.

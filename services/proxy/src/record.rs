@@ -7,7 +7,8 @@ use crate::fleet::{Chain, Endpoint, Stored};
 use crate::request::Request;
 use crate::retry::Ended;
 use crate::worker::Worker;
-use detect::{Detail, Judgement, Protocol, Scope, Verdict};
+use bytes::Bytes;
+use detect::{Detail, Item, Judgement, Protocol, Scope, Verdict};
 use ledger::{Cost, Evidence};
 use rand::Rng;
 use recovery::Kind;
@@ -138,11 +139,7 @@ fn limited(at: At<'_>, attempt: &Attempt<'_>, judgement: &Judgement, now: u64) {
     let endpoint = at.chain.at(attempt.index);
     match judgement.scope {
         Scope::Method if attempt.known_method => {
-            let wait = judgement
-                .wait
-                .map_or(METHOD_LIMITED_MS, |wait| wait.as_millis().try_into().unwrap_or(u64::MAX));
-            let until = now.saturating_add(wait.clamp(METHOD_LIMITED_MS, METHOD_LIMITED_MOST_MS));
-            at.chain.methods.limited(endpoint.number, attempt.method, until, now);
+            method_limited(at, attempt.index, attempt.method, judgement, now);
         }
         Scope::Address => {
             at.worker.metrics.endpoint(at.chain, endpoint).hits[0].add(1);
@@ -151,6 +148,13 @@ fn limited(at: At<'_>, attempt: &Attempt<'_>, judgement: &Judgement, now: u64) {
         Scope::Request | Scope::Sender | Scope::Method => {}
         Scope::Account | Scope::Endpoint => account_limited(at, attempt, judgement, now),
     }
+}
+
+fn method_limited(at: At<'_>, index: u16, method: &str, judgement: &Judgement, now: u64) {
+    let wait =
+        judgement.wait.map_or(METHOD_LIMITED_MS, |wait| wait.as_millis().try_into().unwrap_or(u64::MAX));
+    let until = now.saturating_add(wait.clamp(METHOD_LIMITED_MS, METHOD_LIMITED_MOST_MS));
+    at.chain.methods.limited(at.chain.at(index).number, method, until, now);
 }
 
 fn account_limited(at: At<'_>, attempt: &Attempt<'_>, judgement: &Judgement, now: u64) {
@@ -210,6 +214,28 @@ fn remember_refusal(at: At<'_>, attempt: &Attempt<'_>, answer: &Answer, now: u64
         let stored = Stored { status: answer.status, body: answer.whole(), id, judgement: answer.judgement };
         let endpoint = at.chain.at(attempt.index);
         at.chain.methods.unsupported(endpoint.number, attempt.method, stored, now);
+    }
+}
+
+/// What the endpoint at `index` said to one call of a batch about its `method`, which is known. Of the batch as a whole no
+/// method can be told.
+pub(crate) fn record_item(
+    request: &Request<'_>,
+    index: u16,
+    method: &str,
+    answer: &Answer,
+    (text, item): (&Bytes, &Item),
+) {
+    let (at, now, judgement) = (At::of(request), crate::clock::unix_ms(), item.judgement);
+    if judgement.verdict == Verdict::RateLimited && judgement.scope == Scope::Method {
+        method_limited(at, index, method, &judgement, now);
+    } else if judgement.detail == Detail::MethodUnsupported {
+        let start = item.span.start;
+        let id = item.id.as_ref().map(|id| id.start - start..id.end - start);
+        // A slice would keep the whole batch as long as the refusal.
+        let body = Bytes::copy_from_slice(&text[item.span.clone()]);
+        let stored = Stored { status: answer.status, body, id, judgement };
+        at.chain.methods.unsupported(at.chain.at(index).number, method, stored, now);
     }
 }
 

@@ -135,3 +135,18 @@ async fn a_batch_that_nobody_answers_has_an_error_for_each_id() {
     assert_eq!((reply.status, ids), (502, vec![json!(1), json!(2)]));
     assert_eq!(reply.json()[0]["error"]["data"]["reason"], "all_attempts_failed");
 }
+
+/// Kills: a refusal of a method inside a batch that is forgotten; one that is told later with the id or the brackets of
+/// the batch; one that stops other methods.
+#[tokio::test]
+async fn refusals_of_methods_inside_a_batch_are_remembered() {
+    let unknown = Behaviour::Error(RpcError::new(-32601, "the method eth_getProof does not exist"));
+    let world = World::build().primary("a", Behaviour::on_method("eth_getProof", unknown)).start().await;
+    let proof = |id: u64| json!({"jsonrpc": "2.0", "id": id, "method": "eth_getProof", "params": []});
+    let batch = world.client.post(json!([call(1), proof(2)]).to_string()).await.json();
+    assert_eq!((&batch[0], &batch[1]["error"]["code"]), (&right(1), &json!(-32601)));
+    let again = world.client.post(proof(3).to_string()).await.json();
+    assert_eq!((&again["id"], &again["error"]), (&json!(3), &batch[1]["error"]));
+    assert_eq!(world["a"].count("eth_getProof"), 1);
+    assert_eq!(world.client.post(call(4).to_string()).await.json(), right(4));
+}
