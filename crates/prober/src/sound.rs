@@ -12,9 +12,9 @@ use http::HeaderMap;
 use ledger::{Cost, Sender as Whose};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot};
-use upstream::{Connector, Heard, Pools, ask_over_socket};
+use upstream::{Connector, Heard, Pools, ask_over_socket, by};
 
 /// The largest answer to a probe that is read.
 const MOST: usize = 64 * 1024;
@@ -124,9 +124,9 @@ impl Probe<'_> {
                 Over::Ws => self.over_socket(call).await,
             }
         };
-        match tokio::time::timeout(PROBE_TIMEOUT, exchange).await {
-            Ok(Ok(heard)) => heard,
-            Ok(Err(_)) | Err(_) => (Said::Unreached, Bytes::new()),
+        match by(Instant::now() + PROBE_TIMEOUT, exchange).await {
+            Some(Ok(heard)) => heard,
+            Some(Err(_)) | None => (Said::Unreached, Bytes::new()),
         }
     }
 

@@ -4,6 +4,7 @@
 
 mod alone;
 mod connect;
+mod deadline;
 mod get;
 mod hush;
 mod local;
@@ -14,6 +15,7 @@ mod target;
 
 pub use alone::{Question, Reply, ask_alone};
 pub use connect::{ConnectError, Connector, Stream};
+pub use deadline::by;
 pub use get::get_status;
 pub use hush::{Hushed, poll_frame};
 pub use local::LocalExecutor;

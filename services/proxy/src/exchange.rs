@@ -13,7 +13,7 @@ use rest::UnderWay;
 use crate::fleet::Endpoint;
 use crate::gates::Permits;
 use crate::request::Request;
-use crate::upstream::{Codings, Failure};
+use crate::upstream::{Codings, Failure, by};
 use bytes::Bytes;
 use detect::{Head, Item, Judgement, Protocol};
 use http::{HeaderValue, StatusCode};
@@ -88,10 +88,10 @@ pub(crate) async fn connected(
 ) -> Result<(), Outcome> {
     let Some(target) = &endpoint.http else { return Ok(()) };
     let connecting = request.worker.pools.connect(endpoint.number, target);
-    match tokio::time::timeout_at(limit.into(), connecting).await {
-        Ok(Ok(())) => Ok(()),
-        Ok(Err(error)) => Err(Outcome::Unreachable(error.to_string())),
-        Err(_) => Err(Outcome::TimedOut),
+    match by(limit, connecting).await {
+        Some(Ok(())) => Ok(()),
+        Some(Err(error)) => Err(Outcome::Unreachable(error.to_string())),
+        None => Err(Outcome::TimedOut),
     }
 }
 
@@ -105,10 +105,7 @@ pub(crate) async fn attempt(
     limit: Instant,
 ) -> Outcome {
     let under_way = UnderWay { mark: endpoint.state.enter(now), permits };
-    match tokio::time::timeout_at(limit.into(), exchange(request, endpoint, ask, under_way)).await {
-        Ok(outcome) => outcome,
-        Err(_) => Outcome::TimedOut,
-    }
+    by(limit, exchange(request, endpoint, ask, under_way)).await.unwrap_or(Outcome::TimedOut)
 }
 
 async fn exchange(request: &Request<'_>, endpoint: &Endpoint, ask: &Ask<'_>, under_way: UnderWay) -> Outcome {

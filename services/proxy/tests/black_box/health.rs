@@ -2,10 +2,11 @@
 
 use std::time::{Duration, Instant};
 
+use futures_util::future::join_all;
 use serde_json::json;
 use simulator::{Behaviour, Provider};
 
-use crate::harness::{World, call, right};
+use crate::harness::{World, call, right, soon};
 
 /// Kills: an endpoint that fails and stays first.
 #[tokio::test]
@@ -130,4 +131,35 @@ async fn probes_take_endpoints_out_and_bring_them_back() {
     assert!(
         world.providers().map(|provider| Provider::count(provider, "eth_blockNumber")).sum::<usize>() > 0
     );
+}
+
+/// Kills: deadlines that are looked at before what has come: a process that stood still would give up, and blame, whoever
+/// answered meanwhile.
+#[tokio::test]
+async fn a_proxy_that_stood_still_blames_nobody() {
+    let slow = Behaviour::delayed(Duration::from_millis(500), Behaviour::Healthy);
+    let world = World::build()
+        .primary("a", Behaviour::on_method("eth_call", slow))
+        .fallback("b", Behaviour::Healthy)
+        .env("ENDPOINT_FAILURE_THRESHOLD", "1")
+        .env("PROXY_TIMEOUT_PER_TRY", "3")
+        .env("PROXY_TIMEOUT", "3")
+        .start()
+        .await;
+    let asking = async { join_all((0..20).map(|id| world.client.post(call(id).to_string()))).await };
+    let stopping = async {
+        soon(world["a"].in_flight(20)).await;
+        world.proxy.signal("STOP");
+        soon(world["a"].in_flight(0)).await;
+        // Past the deadline of all of them.
+        tokio::time::sleep(Duration::from_secs(4)).await;
+        world.proxy.signal("CONT");
+    };
+    let (replies, ()) = soon(async { tokio::join!(asking, stopping) }).await;
+    for (id, reply) in (0..).zip(replies) {
+        assert_eq!((reply.status, reply.json()), (200, right(id)));
+    }
+    assert_eq!((world.asked("a"), world.asked("b")), (20, 0));
+    assert_eq!(world.client.post(call(20).to_string()).await.json(), right(20));
+    assert_eq!(world.asked("b"), 0, "it is in service still");
 }
