@@ -177,6 +177,22 @@ fn a_rise_that_falls_back_twice_lengthens_the_window_if_it_was_high() {
     assert_eq!((window_after(1.17), window_after(1.3)), (1_000, 10_000));
 }
 
+/// Kills: a limit per minute where refusals by chance come at a level per second: a minute at its pace is the same each time.
+#[test]
+fn a_longer_window_suits_only_what_the_levels_pace_did_not_fill() {
+    let window_after = |part: f64| {
+        let mut known = found();
+        for minute in 1..6 {
+            let (level, at) = (known.expect("found").level, NOW + 60_000 * minute);
+            // Since it rested just now, the last second is not full.
+            let used = [(1_000, 0.5 * level), (10_000, 9.0 * level), (60_000, part * 60.0 * 199.0)];
+            refused(&mut known, &refusal(at, &used), at + 100);
+        }
+        known.expect("found").window_ms
+    };
+    assert_eq!((window_after(0.95), window_after(0.5)), (1_000, 60_000));
+}
+
 /// Kills: a failed trial that takes something from the level.
 #[test]
 fn a_refused_trial_lowers_nothing() {

@@ -20,6 +20,11 @@ pub(super) fn suits_better(level: &mut Level, refusal: &Refusal<'_>, now: u64) -
     }
     let mut better = None;
     for (mark, (window_ms, used)) in level.marks.iter_mut().zip(refusal.used) {
+        let filled = level.level * (*window_ms as f64 / level.window_ms as f64);
+        if *window_ms > level.window_ms && *used >= NEAR * filled {
+            // So does a longer one that was filled at the level's pace, whatever is refused.
+            continue;
+        }
         // Two refusals within half a window saw much the same window.
         if now.saturating_sub(mark.at) >= window_ms / 2 {
             let same = *used >= MARKED && (used - mark.used).abs() <= SAME * mark.used;
