@@ -6,6 +6,7 @@ mod plan;
 
 use crate::call;
 use crate::exchange::Answer;
+use crate::fleet::Refusal;
 use crate::hunt::{End, Hunt, Step};
 use crate::record::record_item;
 use crate::reply::Problem;
@@ -17,8 +18,13 @@ use jsonrpc::{Call, Envelope, Malformed};
 use ledger::Cost;
 use plan::Plan;
 use std::cell::RefCell;
+use std::collections::HashMap;
 
 pub(crate) use merge::{Slot, write};
+
+/// So many calls of methods that somebody refused go their own ways, one after the other. Of more of them a batch that is
+/// refused once and asked elsewhere is the shorter way.
+const MOST_APART: usize = 8;
 
 /// What a whole batch came to.
 pub(crate) enum Merged {
@@ -64,13 +70,35 @@ pub(crate) async fn serve(
 
 impl Batch<'_> {
     /// Calls that only read are asked together; each other one goes its own way, so that it is repeated only where
-    /// that is safe, and filters are found again.
+    /// that is safe, filters are found again, and nobody is asked for a method that it has just refused.
     fn divide(&self) -> (Vec<usize>, Vec<usize>) {
         let readable = (0..self.items.len()).filter(|at| self.items[*at].is_ok());
-        readable.partition(|at| {
+        let (mut together, mut alone): (Vec<usize>, Vec<usize>) = readable.partition(|at| {
             let need = self.items[*at].as_ref().ok().map(|call| need_of(call, self.body, false));
             need.is_some_and(|need| need.safety == Safety::Repeatable && need.filter == FilterUse::None)
-        })
+        });
+        let refused = self.refused(&together);
+        if refused.len() <= MOST_APART {
+            together.retain(|at| !refused.contains(at));
+            alone.extend(refused);
+        }
+        (together, alone)
+    }
+
+    /// Those of the calls at `open` whose method an endpoint does not serve, as it said.
+    fn refused(&self, open: &[usize]) -> Vec<usize> {
+        let (chain, now) = (self.request.chain, crate::clock::unix_ms());
+        let mut refusals: HashMap<&str, bool> = HashMap::new();
+        let mut is_refused = |at: &usize| {
+            let Ok(call) = &self.items[*at] else { return false };
+            let method = call.method(self.body);
+            *refusals.entry(method).or_insert_with(|| {
+                let refusal = |number| chain.methods.refusal(number, method, now);
+                let unsupported = |number| matches!(refusal(number), Some(Refusal::Unsupported(_)));
+                is_known(method) && chain.endpoints.iter().any(|endpoint| unsupported(endpoint.number))
+            })
+        };
+        open.iter().copied().filter(|at| is_refused(at)).collect()
     }
 
     async fn alone(&self, at: usize, slots: &mut [Slot]) {

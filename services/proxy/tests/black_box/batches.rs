@@ -137,7 +137,7 @@ async fn a_batch_that_nobody_answers_has_an_error_for_each_id() {
 }
 
 /// Kills: a refusal of a method inside a batch that is forgotten; one that is told later with the id or the brackets of
-/// the batch; one that stops other methods.
+/// the batch; one that stops other methods; a batch that asks for the method all the same.
 #[tokio::test]
 async fn refusals_of_methods_inside_a_batch_are_remembered() {
     let unknown = Behaviour::Error(RpcError::new(-32601, "the method eth_getProof does not exist"));
@@ -147,6 +147,9 @@ async fn refusals_of_methods_inside_a_batch_are_remembered() {
     assert_eq!((&batch[0], &batch[1]["error"]["code"]), (&right(1), &json!(-32601)));
     let again = world.client.post(proof(3).to_string()).await.json();
     assert_eq!((&again["id"], &again["error"]), (&json!(3), &batch[1]["error"]));
+    let batch = world.client.post(json!([proof(5), call(6)]).to_string()).await.json();
+    assert_eq!((&batch[0]["id"], &batch[0]["error"]), (&json!(5), &again["error"]));
+    assert_eq!(batch[1], right(6));
     assert_eq!(world["a"].count("eth_getProof"), 1);
     assert_eq!(world.client.post(call(4).to_string()).await.json(), right(4));
 }
