@@ -146,8 +146,7 @@ pub(super) fn due(level: &Level) -> u64 {
 
 /// So long after the last refusal a trial is due although it is not paid for, or a limit that rose would never be found.
 fn patience(level: &Level) -> u64 {
-    let second = 1000.0 / level.window_ms as f64;
-    let unpaid = (PRICE / level.level).clamp(14.0, 60.0);
-    let deep = if level.debt > DEEP_IN_DEBT { (60.0 * second).clamp(20.0, 60.0) } else { 0.0 };
-    level.windows(unpaid.max(deep))
+    let half_a_minute = 30_000.0 / level.window_ms as f64;
+    let least = if level.debt > DEEP_IN_DEBT { half_a_minute.clamp(20.0, 30.0) } else { 14.0 };
+    level.windows((PRICE / level.level).clamp(least, 60.0))
 }
