@@ -112,17 +112,43 @@ async fn what_one_learned_all_know_once() {
 /// A look that comes later than this was held up by the machine: what it lasted beyond that does not count.
 const HELD_UP: Duration = Duration::from_millis(20);
 
-/// Sends whenever there is room, for so long; when.
-async fn greedy(account: &store::Account, length: Duration) -> Vec<u64> {
-    let (mut awake, mut looked, mut sent) = (Duration::ZERO, Instant::now(), Vec::new());
+/// A machine that was held up for so long stood still.
+const STILL: Duration = Duration::from_millis(250);
+
+/// When was sent, and when the machine had stood still.
+#[derive(Default)]
+struct Sent {
+    at: Vec<u64>,
+    stood_still: Vec<u64>,
+}
+
+impl Sent {
+    fn len(&self) -> usize {
+        self.at.len()
+    }
+
+    /// Whether a second that begins then shows what a replica believes its part to be: who stood still has heard of nothing
+    /// that others want for a while.
+    fn is_calm(&self, at: u64) -> bool {
+        !self.stood_still.iter().any(|still| (still.saturating_sub(1_000)..still + 2_000).contains(&at))
+    }
+}
+
+/// Sends whenever there is room, for so long.
+async fn greedy(account: &store::Account, length: Duration) -> Sent {
+    let (mut awake, mut looked, mut sent) = (Duration::ZERO, Instant::now(), Sent::default());
     while awake < length {
-        awake += looked.elapsed().min(HELD_UP);
+        let took = looked.elapsed();
+        awake += took.min(HELD_UP);
+        if took > STILL {
+            sent.stood_still.push(now());
+        }
         looked = Instant::now();
         match account.gate.try_take(Cost::requests(1), now()) {
             Take::Granted(ticket) => {
                 let at = now();
                 assert!(account.gate.sent(ticket, at));
-                sent.push(at);
+                sent.at.push(at);
             }
             Take::Dry { .. } | Take::Doubt | Take::TooBig { .. } => {
                 tokio::time::sleep(Duration::from_millis(2)).await;
@@ -145,13 +171,14 @@ async fn replicas_divide_a_learned_ceiling_by_what_they_are_asked_for() {
     until("both know of it", || limit(&second).is_some() && limit(&first) == limit(&second)).await;
     let ceiling = usize::try_from(limit(&first).expect("learned")).expect("small");
     // Long enough for each to hear of the other.
-    tokio::join!(greedy(&first, Duration::from_secs(3)), greedy(&second, Duration::from_secs(3)));
+    let before =
+        tokio::join!(greedy(&first, Duration::from_secs(3)), greedy(&second, Duration::from_secs(3)));
     let (one, other) =
         tokio::join!(greedy(&first, Duration::from_secs(3)), greedy(&second, Duration::from_secs(3)));
-    let mut all = [&one[..], &other].concat();
-    all.sort_unstable();
-    let busiest =
-        all.iter().map(|at| all.iter().filter(|other| (*at..at + 1000).contains(other)).count()).max();
+    let all = [&one.at[..], &other.at].concat();
+    let calm =
+        all.iter().filter(|at| [&before.0, &before.1, &one, &other].iter().all(|sent| sent.is_calm(**at)));
+    let busiest = calm.map(|at| all.iter().filter(|other| (*at..at + 1000).contains(other)).count()).max();
     // Parts move with what is asked for: each may have been one larger a moment before.
     assert!(busiest <= Some(ceiling + 2), "{busiest:?} in a second of {ceiling}");
     assert!(all.len() >= 2 * ceiling, "{} and {} of {ceiling} per second", one.len(), other.len());
