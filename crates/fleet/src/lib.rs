@@ -21,7 +21,8 @@ use crate::gates::Gate;
 use crate::tables::Tables;
 use config::Role;
 use detect::{Protocol, RuleId};
-use std::collections::{HashMap, HashSet};
+use rustc_hash::FxHashMap;
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering::Relaxed};
 use store::{Account, Park};
@@ -35,7 +36,8 @@ pub const FEW: usize = 8;
 pub struct Fleet {
     /// None before anything was loaded.
     tables: Option<Arc<Tables>>,
-    chains: HashMap<Box<str>, Arc<Chain>>,
+    /// Hashed fast: who configures them attacks nobody by their names.
+    chains: FxHashMap<Box<str>, Arc<Chain>>,
     /// Those with a tier whose order is kept.
     large: Vec<Arc<Chain>>,
     numbers: HashSet<u32>,

@@ -116,8 +116,8 @@ impl Call {
             return Err(Unreadable::new(id, "method is missing"));
         };
         let method = match method {
-            Cow::Borrowed(name) => Method::InPlace(Span::locate(body, name)),
-            Cow::Owned(name) => Method::Unescaped(name.into()),
+            Name(Cow::Borrowed(name)) => Method::InPlace(Span::locate(body, name)),
+            Name(Cow::Owned(name)) => Method::Unescaped(name.into()),
         };
         let params = match raw.params {
             Member::Absent => None,
@@ -163,10 +163,15 @@ struct RawCall<'a> {
     #[serde(borrow, default)]
     id: Member<'a>,
     #[serde(borrow, default)]
-    method: Option<Cow<'a, str>>,
+    method: Option<Name<'a>>,
     #[serde(borrow, default)]
     params: Member<'a>,
 }
+
+/// Read in place where it can be: inside of an `Option`, serde would copy a `Cow` always.
+#[derive(Deserialize)]
+#[serde(transparent)]
+struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
 
 #[derive(Deserialize)]
 struct IdAlone<'a> {
@@ -185,5 +190,18 @@ enum Member<'a> {
 impl<'de: 'a, 'a> Deserialize<'de> for Member<'a> {
     fn deserialize<D: serde::Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
         <&RawValue>::deserialize(input).map(Member::Present)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Kills: copying the method of every call.
+    #[test]
+    fn a_method_is_read_in_place() {
+        let body = r#"{"method":"eth_call","id":1}"#;
+        let call = Call::read(body, body).expect("a call");
+        assert!(matches!(call.method, Method::InPlace(_)), "{call:?}");
     }
 }

@@ -77,7 +77,7 @@ impl Target {
         match &self.headers {
             Headers::Usual { host } => {
                 let mut headers = USUAL.clone();
-                headers.insert(HOST, host.clone());
+                put(&mut headers, &HOST, host.clone());
                 headers
             }
             Headers::Own(headers) => headers.clone(),
@@ -132,8 +132,8 @@ impl Target {
         if http2 {
             headers.remove(HOST);
         }
-        headers.insert(ACCEPT_ENCODING, codings.header());
-        headers.insert(CONTENT_LENGTH, length);
+        put(headers, &ACCEPT_ENCODING, codings.header());
+        put(headers, &CONTENT_LENGTH, length);
         request
     }
 }
@@ -160,6 +160,14 @@ fn headers_of(url: &SecretUrl, place: &str, headers: &[(HeaderName, Secret)]) ->
         all.insert(name.clone(), secret_value(name, value)?);
     }
     Ok(Headers::Own(all))
+}
+
+/// Puts a value into its place. Among these few, looking for the place is cheaper than hashing its name.
+fn put(headers: &mut HeaderMap, name: &HeaderName, value: HeaderValue) {
+    match headers.iter_mut().find(|(known, _)| *known == name) {
+        Some((_, place)) => *place = value,
+        None => drop(headers.insert(name, value)),
+    }
 }
 
 /// As `HeaderValue::from` makes it, in one allocation instead of two.

@@ -6,7 +6,7 @@ use crate::exchange::{Answer, Ask};
 use crate::hunt::{End, Hunt, Step};
 use crate::reply::Problem;
 use crate::request::Request;
-use crate::route::{BlockWanted, FilterUse, Need, Safety, block_wanted, filter, log_range, need_of};
+use crate::route::{self, BlockWanted, FilterUse, Need, Safety, block_wanted, filter, log_range};
 use crate::upstream::Codings;
 use bytes::Bytes;
 use detect::{Detail, Verdict};
@@ -28,8 +28,8 @@ pub(crate) async fn serve(
     call: &Call,
     body: &Bytes,
 ) -> (Result<Box<Answer>, Problem>, Served) {
-    let need = need_of(call, body, request.archive);
     let method = call.method(body);
+    let need = route::need(method, request.archive);
     request.story.borrow_mut().asked.push_str(method.get(..method.len().min(64)).unwrap_or(""));
     let mut hunt = Hunt::new(request, need, method, call.params(body));
     let sent = match pin(request, call, body, &mut hunt, need) {
@@ -70,7 +70,7 @@ async fn search(
         };
         match hunt.ask(picked, ask).await {
             Ok(Step::Again | Step::Partly(_)) => {}
-            Ok(Step::Done(answer)) if is_missing(request, call, body, &answer) => hunt.lacks(answer),
+            Ok(Step::Done(answer)) if is_missing(request, hunt, &answer) => hunt.lacks(answer),
             Ok(Step::Done(answer)) => return finish(request, hunt, ask, call, body, answer).await,
             Err(end) => return from_end(request, end, call, body),
         }
@@ -131,12 +131,13 @@ fn pin(
 }
 
 /// A node that is a block behind answers null for the newest block a client was told of: others have it.
-fn is_missing(request: &Request<'_>, call: &Call, body: &[u8], answer: &Answer) -> bool {
-    let method = call.method(body);
-    if answer.rest.is_some() || answer.held_bytes > 256 || !method.starts_with("eth_getBlock") {
+fn is_missing(request: &Request<'_>, hunt: &Hunt<'_>, answer: &Answer) -> bool {
+    if answer.rest.is_some() || answer.held_bytes > 256 || !hunt.method.starts_with("eth_getBlock") {
         return false;
     }
-    let BlockWanted::Number(block) = block_wanted(method, call.params(body)) else { return false };
+    let BlockWanted::Number(block) = block_wanted(hunt.method, hunt.params) else {
+        return false;
+    };
     block <= request.chain.told.get() && result_of(&answer.whole()).is_some_and(|r| r == "null")
 }
 
@@ -148,11 +149,10 @@ async fn finish(
     body: &Bytes,
     mut answer: Box<Answer>,
 ) -> Result<Box<Answer>, Problem> {
-    let method = call.method(body);
-    if method == "eth_blockNumber" {
+    if hunt.method == "eth_blockNumber" {
         heard_block(request, hunt, &answer);
     }
-    if ask.whole && answer.judgement.verdict == Verdict::Ok && method != "eth_sendRawTransaction" {
+    if ask.whole && answer.judgement.verdict == Verdict::Ok && hunt.method != "eth_sendRawTransaction" {
         mark_filter(request, hunt, &mut answer);
     }
     let detail = answer.judgement.detail;

@@ -63,8 +63,8 @@ pub(crate) enum End {
 pub(crate) struct Hunt<'a> {
     request: &'a Request<'a>,
     need: Need,
-    method: &'a str,
-    params: Option<&'a [u8]>,
+    pub(crate) method: &'a str,
+    pub(crate) params: Option<&'a [u8]>,
     /// Only this endpoint knows the id that the call is about.
     only: Option<u16>,
     tried: Indices,
@@ -205,7 +205,7 @@ impl<'a> Hunt<'a> {
             // A park says so itself.
             let level = matches!(skip, Skip::Dry { .. }).then(|| endpoint.account.gate.level());
             let level = level.flatten().map(Box::new);
-            self.request.tell(What::Skipped { endpoint: self.request.name(index), skip, level });
+            self.request.tell(What::Skipped { endpoint: self.request.number(index), skip, level });
         });
         drop(rng);
         self.dry = dry;
@@ -298,7 +298,7 @@ impl<'a> Hunt<'a> {
     }
 
     fn told(&self, index: u16, outcome: &Outcome, over: Instant, took: Duration) -> Ended {
-        let endpoint = self.request.name(index);
+        let endpoint = self.request.number(index);
         let (ended, how) = match outcome {
             Outcome::Answered(answer) => {
                 let (status, judgement) = (answer.status.as_u16(), answer.judgement);
@@ -309,7 +309,8 @@ impl<'a> Hunt<'a> {
             Outcome::Broken(how) => (Ended::Broken, how.clone()),
             Outcome::TimedOut => (Ended::TimedOut, "timed out".to_owned()),
         };
-        tracing::debug!(chain = %self.request.chain.name, %endpoint, %how, "attempt failed");
+        let (chain, id) = (&self.request.chain.name, &self.request.chain.at(index).id);
+        tracing::debug!(%chain, endpoint = %id, %how, "attempt failed");
         self.request.tell_of(over, What::Failed { endpoint, how, took });
         ended
     }

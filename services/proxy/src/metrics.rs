@@ -30,9 +30,8 @@ pub(crate) struct Metrics {
 
 /// Counts of one chain.
 pub(crate) struct ChainCounts {
+    pub(crate) number: u32,
     name: Arc<str>,
-    /// The same for stories: this worker's own, so that no other one's copies are counted beside it.
-    pub(crate) told: Rc<str>,
     /// A few: looked through faster than hashed.
     codes: RefCell<Vec<(u16, Count)>>,
     pub(crate) took: Durations,
@@ -45,9 +44,9 @@ pub(crate) struct ChainCounts {
 }
 
 impl ChainCounts {
-    pub(crate) fn new(name: Arc<str>) -> ChainCounts {
+    pub(crate) fn new(number: u32, name: Arc<str>) -> ChainCounts {
         ChainCounts {
-            told: Rc::from(&*name),
+            number,
             name,
             codes: RefCell::default(),
             took: Durations::default(),
@@ -90,8 +89,6 @@ impl ChainCounts {
 /// Counts of one endpoint. What every attempt counts comes first.
 #[repr(C)]
 pub(crate) struct EndpointCounts {
-    /// The endpoint's, for stories: this worker's own, so that no other one's copies are counted beside it.
-    pub(crate) name: Rc<str>,
     pub(crate) took: Durations,
     /// Over HTTP and over WebSockets.
     pub(crate) attempts: [[Count; Verdict::ALL.len()]; 2],
@@ -114,12 +111,11 @@ impl Metrics {
     }
 
     pub(crate) fn chain(&self, chain: &Chain) -> Rc<ChainCounts> {
-        slot(&self.chains, chain.number, || ChainCounts::new(Arc::clone(&chain.name)))
+        slot(&self.chains, chain.number, || ChainCounts::new(chain.number, Arc::clone(&chain.name)))
     }
 
     pub(crate) fn endpoint(&self, chain: &Chain, endpoint: &Endpoint) -> Rc<EndpointCounts> {
         slot(&self.endpoints, endpoint.number, || EndpointCounts {
-            name: Rc::from(&*endpoint.id),
             took: Durations::default(),
             attempts: Default::default(),
             chain: Arc::clone(&chain.name),
@@ -128,6 +124,16 @@ impl Metrics {
             decreases: Count::default(),
             hits: Default::default(),
         })
+    }
+
+    /// The name of a chain that was counted here.
+    pub(crate) fn chain_name(&self, number: u32) -> Option<String> {
+        Some(self.chains.borrow().get(number as usize)?.as_ref()?.name.as_ref().to_owned())
+    }
+
+    /// The name of an endpoint that was counted here.
+    pub(crate) fn endpoint_name(&self, number: u32) -> Option<String> {
+        Some(self.endpoints.borrow().get(number as usize)?.as_ref()?.endpoint.as_ref().to_owned())
     }
 
     pub(crate) fn retry(&self, chain: &Chain, reason: &'static str) {

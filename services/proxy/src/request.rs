@@ -6,7 +6,6 @@ use crate::upstream::Codings;
 use crate::why::{Record, What};
 use crate::worker::Worker;
 use std::cell::RefCell;
-use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -38,9 +37,11 @@ impl Request<'_> {
         self.story.borrow_mut().push(at.saturating_duration_since(self.started), what);
     }
 
-    /// What stories call an endpoint of its chain.
-    pub(crate) fn name(&self, index: u16) -> Rc<str> {
-        Rc::clone(&self.worker.metrics.endpoint(self.chain, self.chain.at(index)).name)
+    /// What stories call an endpoint of its chain; this worker knows its name from now on.
+    pub(crate) fn number(&self, index: u16) -> u32 {
+        let endpoint = self.chain.at(index);
+        self.worker.metrics.endpoint(self.chain, endpoint);
+        endpoint.number
     }
 
     /// Something is sent for it: from now on it costs what it was charged.

@@ -43,12 +43,8 @@ pub(crate) struct Need {
 
 /// Reads the needs of `method`; `archive` is the client's wish.
 pub(crate) fn need(method: &str, archive: bool) -> Need {
-    Need {
-        safety: methods::safety(method),
-        filter: methods::filter_use(method),
-        known: is_known(method),
-        archive,
-    }
+    let (safety, known) = methods::safety_of(method);
+    Need { safety, filter: methods::filter_use(method), known, archive }
 }
 
 /// The needs of `call`, found in `body`.

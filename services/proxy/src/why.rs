@@ -13,7 +13,6 @@ use crate::select::Skip;
 use aimd::steady::Level;
 use detect::Judgement;
 use recent::Recent;
-use std::rc::Rc;
 use std::time::Duration;
 
 /// Requests remembered per worker.
@@ -28,22 +27,23 @@ pub(crate) struct Step {
     pub(crate) what: What,
 }
 
+/// What happened. Endpoints are told by their numbers.
 #[derive(Clone, Debug)]
 pub(crate) enum What {
     Skipped {
-        endpoint: Rc<str>,
+        endpoint: u32,
         skip: Skip,
         /// What the steady law knew of an endpoint that is full by its estimate.
         level: Option<Box<Level>>,
     },
     Answered {
-        endpoint: Rc<str>,
+        endpoint: u32,
         status: u16,
         judgement: Judgement,
         took: Duration,
     },
     Failed {
-        endpoint: Rc<str>,
+        endpoint: u32,
         how: String,
         took: Duration,
     },
@@ -55,10 +55,10 @@ pub(crate) enum What {
         took: Duration,
     },
     LastResort {
-        endpoint: Rc<str>,
+        endpoint: u32,
     },
     Overflow {
-        endpoint: Rc<str>,
+        endpoint: u32,
     },
     Resolved {
         how: &'static str,
@@ -69,7 +69,8 @@ pub(crate) enum What {
 #[derive(Clone, Debug)]
 pub(crate) struct Record {
     pub(crate) id: RequestId,
-    pub(crate) chain: Option<Rc<str>>,
+    /// Its number; its name is looked up when somebody asks: the story of a request that nobody asks for touches no more than it must.
+    pub(crate) chain: Option<u32>,
     /// The generation of the detection rules that judged its answers.
     pub(crate) rules: u32,
     /// The method, or how many calls a batch had.
@@ -129,8 +130,8 @@ impl Ring {
     }
 
     /// The last requests that were retried, refused or failed.
-    pub(crate) fn recent(&self) -> Vec<Glimpse> {
-        self.recent.glimpses(&self.records)
+    pub(crate) fn recent(&self, chain: impl Fn(u32) -> Option<String>) -> Vec<Glimpse> {
+        self.recent.glimpses(&self.records, chain)
     }
 }
 
@@ -179,7 +180,7 @@ mod tests {
             record.status = status;
             for _ in 0..tries {
                 let how = "timeout".to_owned();
-                record.push(Duration::ZERO, What::Failed { endpoint: "a".into(), how, took: Duration::ZERO });
+                record.push(Duration::ZERO, What::Failed { endpoint: 1, how, took: Duration::ZERO });
             }
             ring.finish(record);
         };
@@ -187,7 +188,8 @@ mod tests {
             finish(&mut ring, count, status, tries);
         }
         let shown = |ring: &Ring| {
-            let ids = ring.recent().into_iter().map(|one| serde_json::json!(one)["request_id"].clone());
+            let ids =
+                ring.recent(|_| None).into_iter().map(|one| serde_json::json!(one)["request_id"].clone());
             ids.collect::<Vec<_>>()
         };
         assert_eq!(shown(&ring), [1, 2, 3].map(|count| serde_json::json!(id(count).to_string())));

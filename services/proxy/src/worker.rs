@@ -11,7 +11,7 @@ use crate::net::{Peers, Purse, Told};
 use crate::rpc;
 use crate::socket::Sockets;
 use crate::upstream::{Connector, Hushed, LocalExecutor, Pools};
-use crate::why::{Glimpse, Record, RequestId, Ring, Story, tell};
+use crate::why::{Glimpse, RequestId, Ring, Story, tell};
 use http::HeaderMap;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
@@ -187,11 +187,13 @@ impl Worker {
             Order::Tell(id, reply) => {
                 let stories = self.stories.borrow();
                 let fleet = self.app.fleet.load();
-                let named = |record: &Record| tell(record, |rule| fleet.rule_name(rule, record.rules));
-                let story = stories.find(id).map(named);
+                let story = stories.find(id).map(|record| tell(record, &self.metrics, &fleet));
                 drop(reply.send(story));
             }
-            Order::Recent(reply) => drop(reply.send(self.stories.borrow().recent())),
+            Order::Recent(reply) => {
+                let recent = self.stories.borrow().recent(|number| self.metrics.chain_name(number));
+                drop(reply.send(recent));
+            }
             Order::Stop => {}
         }
     }

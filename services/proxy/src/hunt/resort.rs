@@ -29,7 +29,7 @@ impl Hunt<'_> {
             };
             return Err(self.end(problem));
         };
-        self.request.tell(What::LastResort { endpoint: self.request.name(index) });
+        self.request.tell(What::LastResort { endpoint: self.request.number(index) });
         Ok(Picked { index, ticket: None, overflow: None, cost, permits })
     }
 

@@ -36,7 +36,7 @@ impl Hunt<'_> {
         let gate = &account.gate;
         match gate.overflow(now) {
             Door::Open if gate.enter_overflow(now) => {
-                self.request.tell(What::Overflow { endpoint: self.request.name(index) });
+                self.request.tell(What::Overflow { endpoint: self.request.number(index) });
                 Ok(Some((index, Pass(Arc::clone(account)))))
             }
             Door::Open | Door::Busy if !patience.is_zero() => {

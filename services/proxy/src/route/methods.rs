@@ -207,22 +207,32 @@ const READING_PREFIXES: &[&str] = &[
 /// Whether the method is one of those known by name: only these may be parked at an endpoint, so that made-up
 /// names cannot fill the memory of parks.
 pub(crate) fn is_known(method: &str) -> bool {
+    is_reader(method) || is_otherwise_known(method)
+}
+
+fn is_reader(method: &str) -> bool {
     READS.binary_search(&method).is_ok()
-        || WRITES.contains(&method)
+}
+
+fn is_otherwise_known(method: &str) -> bool {
+    WRITES.contains(&method)
         || READING_PREFIXES
             .iter()
             .any(|prefix| prefix.ends_with('_') && method.starts_with(prefix) && method.len() < 64)
 }
 
-pub(super) fn safety(method: &str) -> Safety {
-    match method {
+/// Whether it may be repeated, and whether it [is known](is_known): one search for both.
+pub(super) fn safety_of(method: &str) -> (Safety, bool) {
+    let reads = is_reader(method);
+    let safety = match method {
         "eth_sendRawTransaction" => Safety::Transaction,
         // What changed since the last poll is told only once.
         "eth_getFilterChanges" => Safety::Once,
-        _ if READS.binary_search(&method).is_ok() => Safety::Repeatable,
+        _ if reads => Safety::Repeatable,
         _ if READING_PREFIXES.iter().any(|prefix| method.starts_with(prefix)) => Safety::Repeatable,
         _ => Safety::Once,
-    }
+    };
+    (safety, reads || is_otherwise_known(method))
 }
 
 pub(super) fn filter_use(method: &str) -> FilterUse {
@@ -283,7 +293,7 @@ mod tests {
             ("a_made_up_name", Once),
             ("", Once),
         ] {
-            assert_eq!(safety(method), expected, "{method}");
+            assert_eq!(safety_of(method), (expected, is_known(method)), "{method}");
         }
     }
 

@@ -14,7 +14,6 @@ use bytes::Bytes;
 use http::{Response, StatusCode, request::Parts};
 use hyper::body::Incoming;
 use std::cell::RefCell;
-use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -133,7 +132,7 @@ impl<'a> Visit<'a> {
         let counts = metrics.chain(self.chain);
         counts.answered(status, took);
         if let Some(mut story) = self.story.take() {
-            story.chain = Some(Rc::clone(&counts.told));
+            story.chain = Some(self.chain.number);
             story.rules = self.chain.tables.generation;
             story.status = status;
             story.took = took;

@@ -133,7 +133,7 @@ mod tests {
 
     fn open(sockets: &Sockets, budget: &Arc<Budget>, most: u64) -> Rc<Peer> {
         let outbox = Outbox::new(Purse::of(budget).open(), most);
-        let peer = Rc::new(Peer::new(outbox, &Rc::new(ChainCounts::new("main".into()))));
+        let peer = Rc::new(Peer::new(outbox, &Rc::new(ChainCounts::new(1, "main".into()))));
         sockets.add(&peer);
         peer
     }

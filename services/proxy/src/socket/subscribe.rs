@@ -203,7 +203,7 @@ fn finish(worker: &Worker, peer: &Peer, waiting: &Waiting, problem: Option<&Prob
     peer.counts.answered(status, took);
     let mut stories = worker.stories.borrow_mut();
     let mut story = stories.start(waiting.request, waiting.started_ms);
-    story.chain = Some(Rc::clone(&peer.counts.told));
+    story.chain = Some(peer.counts.number);
     story.asked.push_str(waiting.method.get(..waiting.method.len().min(64)).unwrap_or(""));
     story.status = status;
     story.reason = problem.map(Problem::reason);

@@ -42,9 +42,9 @@ impl Recent {
     }
 
     /// Those of them that have not been overwritten in `records`.
-    pub(super) fn glimpses(&self, records: &[Record]) -> Vec<Glimpse> {
+    pub(super) fn glimpses(&self, records: &[Record], chain: impl Fn(u32) -> Option<String>) -> Vec<Glimpse> {
         let still_there = |(place, id): &(usize, RequestId)| records.get(*place).filter(|r| r.id == *id);
-        self.places.iter().filter_map(still_there).map(glimpse).collect()
+        self.places.iter().filter_map(still_there).map(|record| glimpse(record, &chain)).collect()
     }
 }
 
@@ -57,10 +57,10 @@ fn attempts(record: &Record) -> usize {
     record.steps.iter().filter(|step| asked(&step.what)).count()
 }
 
-fn glimpse(record: &Record) -> Glimpse {
+fn glimpse(record: &Record, chain: impl Fn(u32) -> Option<String>) -> Glimpse {
     Glimpse {
         request_id: record.id.to_string(),
-        chain: record.chain.as_deref().map(str::to_owned),
+        chain: record.chain.and_then(chain),
         asked: record.asked.clone(),
         status: record.status,
         attempts: attempts(record),

@@ -1,6 +1,8 @@
 //! A record in words: as `/status/why/<id>` and `headgate-proxy why` tell it to an operator. Names endpoints and rules, never URLs.
 
 use super::{Record, Step, What};
+use crate::fleet::Fleet;
+use crate::metrics::Metrics;
 use crate::select::Skip;
 use aimd::steady::Level;
 use detect::{Judgement, RuleId};
@@ -44,33 +46,35 @@ struct Line {
     took_ms: Option<f64>,
 }
 
-/// Tells a record; `rule` names detection rules.
-pub(crate) fn tell(record: &Record, rule: impl Fn(RuleId) -> String) -> Story {
+/// Tells a record, whose chain, endpoints and rules have these names.
+pub(crate) fn tell(record: &Record, metrics: &Metrics, fleet: &Fleet) -> Story {
+    let rule = |rule| fleet.rule_name(rule, record.rules);
+    let endpoint = |number| metrics.endpoint_name(number);
     Story {
         request_id: record.id.to_string(),
-        chain: record.chain.as_deref().map(str::to_owned),
+        chain: record.chain.and_then(|number| metrics.chain_name(number)),
         asked: record.asked.clone(),
         started_unix_ms: record.started,
         took_ms: millis(record.took),
         status: record.status,
         reason: record.reason,
-        steps: record.steps.iter().map(|step| line(step, &rule)).collect(),
+        steps: record.steps.iter().map(|step| line(step, endpoint, rule)).collect(),
     }
 }
 
-fn line(step: &Step, rule: impl Fn(RuleId) -> String) -> Line {
+fn line(step: &Step, name: impl Fn(u32) -> Option<String>, rule: impl Fn(RuleId) -> String) -> Line {
     let line = match &step.what {
-        What::Skipped { endpoint, skip, level } => skipped(*skip, level.as_deref()).of(endpoint),
+        What::Skipped { endpoint, skip, level } => skipped(*skip, level.as_deref()).of(name(*endpoint)),
         What::Answered { endpoint, status, judgement, took } => {
-            answered(*status, judgement, rule).of(endpoint).took(*took)
+            answered(*status, judgement, rule).of(name(*endpoint)).took(*took)
         }
-        What::Failed { endpoint, how, took } => Line::new("failed").why(how).of(endpoint).took(*took),
+        What::Failed { endpoint, how, took } => Line::new("failed").why(how).of(name(*endpoint)).took(*took),
         What::Waited { took } => Line::new("waited for capacity").took(*took),
         What::Queued { took } => Line::new("waited at a cap").took(*took),
         What::LastResort { endpoint } => {
-            Line::new("asked although it is unhealthy: nobody healthy answered").of(endpoint)
+            Line::new("asked although it is unhealthy: nobody healthy answered").of(name(*endpoint))
         }
-        What::Overflow { endpoint } => Line::new("asked above its estimated ceiling").of(endpoint),
+        What::Overflow { endpoint } => Line::new("asked above its estimated ceiling").of(name(*endpoint)),
         What::Resolved { how } => Line::new("resolved").why(how),
     };
     Line { at_ms: millis(step.at), ..line }
@@ -81,8 +85,8 @@ impl Line {
         Line { what, ..Line::default() }
     }
 
-    fn of(self, endpoint: &str) -> Line {
-        Line { endpoint: Some(endpoint.to_owned()), ..self }
+    fn of(self, endpoint: Option<String>) -> Line {
+        Line { endpoint, ..self }
     }
 
     fn why(self, why: &str) -> Line {
