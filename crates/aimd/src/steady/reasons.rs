@@ -51,6 +51,9 @@ pub(crate) const FEWEST: f64 = 5.0;
 /// Use at two refusals is the same if it differs by no more; small counts are the same by chance.
 pub(crate) const SAME: f64 = 0.03;
 pub(crate) const MARKED: f64 = 10.0;
+/// A longer window that the level's pace filled so far looks the same each time, whatever is refused. Replicas that hear of each
+/// other late fill little more.
+pub(crate) const FILLED: f64 = 0.75;
 /// The same so often in a row is no chance.
 pub(crate) const AGAIN: u32 = 2;
 /// What is remembered of a rise, in windows, to tell a false one.

@@ -1,7 +1,9 @@
 //! Which window a level is about: it lengthens when refusals outlast it, or when what it served proves nothing twice,
 //! and shortens when trials run away. One window at a time; never decides how high a level is.
 
-use super::reasons::{AGAIN, FALSE_RISE, FEWEST, HIGH, LEAST_DEPTH, MARKED, NEAR, RISE, RUNAWAY, SAME};
+use super::reasons::{
+    AGAIN, FALSE_RISE, FEWEST, FILLED, HIGH, LEAST_DEPTH, MARKED, NEAR, RISE, RUNAWAY, SAME,
+};
 use super::record::{Mark, Rise};
 use super::{Level, Refusal, Trial};
 
@@ -21,7 +23,7 @@ pub(super) fn suits_better(level: &mut Level, refusal: &Refusal<'_>, now: u64) -
     let mut better = None;
     for (mark, (window_ms, used)) in level.marks.iter_mut().zip(refusal.used) {
         let filled = level.level * (*window_ms as f64 / level.window_ms as f64);
-        if *window_ms > level.window_ms && *used >= NEAR * filled {
+        if *window_ms > level.window_ms && *used >= FILLED * filled {
             // So does a longer one that was filled at the level's pace, whatever is refused.
             continue;
         }
