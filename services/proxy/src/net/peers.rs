@@ -5,7 +5,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::net::IpAddr;
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::task::Waker;
 use std::time::{Duration, Instant};
 
@@ -19,7 +19,8 @@ pub(crate) struct Peers {
     /// When they were last looked at.
     looked: Rc<Cell<Instant>>,
     leaving: Cell<bool>,
-    all: RefCell<Vec<Rc<Peer>>>,
+    /// Not held: a waker keeps the memory of a connection's task, and thousands may come and go between two looks.
+    all: RefCell<Vec<Weak<Peer>>>,
 }
 
 /// One connection. It is known until its task lets go of it.
@@ -58,7 +59,7 @@ impl Peers {
             task: RefCell::default(),
         });
         peer.waits();
-        self.all.borrow_mut().push(Rc::clone(&peer));
+        self.all.borrow_mut().push(Rc::downgrade(&peer));
         peer
     }
 
@@ -66,14 +67,15 @@ impl Peers {
     pub(crate) fn look(&self, now: Instant) {
         self.looked.set(now);
         let mut all = self.all.borrow_mut();
-        all.retain(|peer| Rc::strong_count(peer) > 1);
-        all.iter().filter(|peer| peer.is_late(now)).for_each(|peer| peer.tell(Told::End));
+        all.retain(|peer| peer.strong_count() > 0);
+        let there = all.iter().filter_map(Weak::upgrade);
+        there.filter(|peer| peer.is_late(now)).for_each(|peer| peer.tell(Told::End));
     }
 
     /// No new requests: those there are, and those to come, finish.
     pub(crate) fn leave(&self) {
         self.leaving.set(true);
-        self.all.borrow().iter().for_each(|peer| peer.tell(Told::Finish));
+        self.all.borrow().iter().filter_map(Weak::upgrade).for_each(|peer| peer.tell(Told::Finish));
     }
 }
 
@@ -152,7 +154,8 @@ mod tests {
         assert_eq!(told(), [Told::End, Told::Nothing, Told::End]);
     }
 
-    /// Kills: a connection that keeps a process from going, also one that began while it goes; memory for those that are gone.
+    /// Kills: a connection that keeps a process from going, also one that began while it goes; the memory of those that are gone,
+    /// their tasks' until the next look as well.
     #[test]
     fn all_finish_and_who_is_gone_is_forgotten() {
         let now = Instant::now();
@@ -164,7 +167,9 @@ mod tests {
         let late = peers.begin(IP);
         assert_eq!((peer.told(&task), late.told(&task)), (Told::Finish, Told::Finish));
         assert_eq!(count.0.load(Relaxed), 1);
+        let wakers = Arc::strong_count(&count);
         drop(peer);
+        assert_eq!(Arc::strong_count(&count), wakers - 1);
         peers.look(now);
         assert_eq!(peers.all.borrow().len(), 1);
     }
