@@ -35,9 +35,14 @@ pub struct Stored {
 }
 
 impl Methods {
+    /// Whether nobody refused anything; asking takes no lock.
+    pub fn is_empty(&self) -> bool {
+        self.kept.load(Relaxed) == 0
+    }
+
     /// What `endpoint` said to `method`, while that counts.
     pub fn refusal(&self, endpoint: u32, method: &str, now: u64) -> Option<Refusal> {
-        if self.kept.load(Relaxed) == 0 {
+        if self.is_empty() {
             return None;
         }
         self.parks().refusal(&(endpoint, method.into()), now).cloned()

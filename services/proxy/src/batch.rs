@@ -88,6 +88,9 @@ impl Batch<'_> {
     /// Those of the calls at `open` whose method an endpoint does not serve, as it said.
     fn refused(&self, open: &[usize]) -> Vec<usize> {
         let (chain, now) = (self.request.chain, crate::clock::unix_ms());
+        if chain.methods.is_empty() {
+            return Vec::new();
+        }
         let mut refusals: HashMap<&str, bool> = HashMap::new();
         let mut is_refused = |at: &usize| {
             let Ok(call) = &self.items[*at] else { return false };
@@ -141,8 +144,7 @@ impl Batch<'_> {
                 }
                 Ok(Step::Done(answer) | Step::Partly(answer)) => {
                     too_large |= answer.judgement.detail == Detail::BatchTooLarge;
-                    self.remember(&plan, &answer, hunt.last);
-                    self.sort_out(&plan, &answer, &mut open, slots);
+                    self.sort_out(&plan, &answer, hunt.last, &mut open, slots);
                 }
                 Ok(Step::Again) => {}
                 Err(end) => return self.give_up(end, &open, too_large, slots).await,
@@ -151,21 +153,24 @@ impl Batch<'_> {
         None
     }
 
-    /// Refusals of a call's method are remembered as if the call had come alone.
-    fn remember(&self, plan: &Plan, answer: &Answer, by: Option<u16>) {
-        let (Some(by), false) = (by, plan.silent) else { return };
-        let text = answer.whole();
-        for item in &answer.items {
-            let at = plan.position(&text, item).and_then(|at| self.items[at].as_ref().ok());
-            let method = at.map(|call| call.method(self.body)).filter(|method| is_known(method));
-            if let Some(method) = method {
-                record_item(self.request, by, method, answer, (&text, item));
-            }
+    /// Refusals of a call's method are remembered as if the call had come alone. Of a success there is nothing to remember.
+    fn remember(&self, at: usize, by: u16, answer: &Answer, text: &Bytes, item: &Item) {
+        let (Ok(call), false) = (&self.items[at], item.judgement.verdict == Verdict::Ok) else { return };
+        let method = call.method(self.body);
+        if is_known(method) {
+            record_item(self.request, by, method, answer, (text, item));
         }
     }
 
     /// Puts the items of an answer that are final into their slots; the others stay open.
-    fn sort_out(&self, plan: &Plan, answer: &Answer, open: &mut Vec<usize>, slots: &mut [Slot]) {
+    fn sort_out(
+        &self,
+        plan: &Plan,
+        answer: &Answer,
+        by: Option<u16>,
+        open: &mut Vec<usize>,
+        slots: &mut [Slot],
+    ) {
         if plan.silent {
             open.clear();
             return;
@@ -176,6 +181,9 @@ impl Batch<'_> {
         }
         for item in &answer.items {
             let Some(at) = plan.position(&text, item) else { continue };
+            if let Some(by) = by {
+                self.remember(at, by, answer, &text, item);
+            }
             let answered = Slot::of(&text, item, self.id(at));
             match final_here(item) {
                 Final::Yes => slots[at] = answered,
