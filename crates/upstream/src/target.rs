@@ -171,16 +171,8 @@ fn put(headers: &mut HeaderMap, name: &HeaderName, value: HeaderValue) {
 }
 
 /// As `HeaderValue::from` makes it, in one allocation instead of two.
-fn decimal(mut number: usize) -> HeaderValue {
-    let mut text = [b'0'; 20];
-    let mut start = text.len() - 1;
-    while number >= 10 {
-        text[start] += (number % 10) as u8;
-        number /= 10;
-        start -= 1;
-    }
-    text[start] += number as u8;
-    HeaderValue::from_bytes(&text[start..]).expect("digits")
+fn decimal(number: usize) -> HeaderValue {
+    HeaderValue::from_str(itoa::Buffer::new().format(number)).expect("digits")
 }
 
 fn secret_value(name: &HeaderName, value: &Secret) -> Result<HeaderValue, BadTarget> {
