@@ -67,6 +67,12 @@ impl Ticket {
         Self { cost, ends: LocalMs(u64::MAX), windows: [0; NAMED], outstanding: None }
     }
 
+    /// The first millisecond at which it cannot be sent any more.
+    #[must_use]
+    pub fn ends(&self) -> u64 {
+        self.ends.0
+    }
+
     /// What it is for.
     #[must_use]
     pub fn cost(&self) -> Cost {

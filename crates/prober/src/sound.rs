@@ -117,7 +117,7 @@ impl Probe<'_> {
     }
 
     async fn one_call(&self, call: Call) -> (Said, Bytes) {
-        self.endpoint.account.gate.charge(Cost::requests(1), Whose::Probe, fleet::clock::unix_ms());
+        self.charge();
         let exchange = async {
             match self.protocol {
                 Over::Http => self.over_http(call).await,
@@ -130,10 +130,14 @@ impl Probe<'_> {
         }
     }
 
+    fn charge(&self) {
+        self.endpoint.account.gate.charge(Cost::requests(1), Whose::Probe, fleet::clock::unix_ms());
+    }
+
     async fn over_http(&self, call: Call) -> Result<(Said, Bytes), String> {
         let Some(target) = &self.endpoint.http else { return Err("no HTTP URL".into()) };
         let body = call.body(1).into();
-        let (head, body) = self.pools.ask(self.endpoint.number, target, body, MOST).await?;
+        let (head, body) = self.pools.ask(self.endpoint.number, target, body, MOST, || self.charge()).await?;
         let status = Some(head.status.as_u16());
         let seen = Head { status, ..seen(self.endpoint, Protocol::Http, call, &head.headers) };
         Ok((said(&self.rules.judge(&seen, &body)), body))

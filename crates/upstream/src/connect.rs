@@ -2,6 +2,7 @@
 
 use crate::hush::Hushed;
 use crate::target::Target;
+use crate::watched::{Heard, Watched};
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::client::conn::{http1, http2};
@@ -12,6 +13,7 @@ use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
@@ -23,7 +25,7 @@ const MOST_READ: usize = 64 * 1024;
 
 /// A connection that is ready for its first request.
 pub(crate) enum Established {
-    Http1(http1::SendRequest<Full<Bytes>>),
+    Http1(http1::SendRequest<Full<Bytes>>, Heard),
     Http2(http2::SendRequest<Full<Bytes>>),
 }
 
@@ -79,11 +81,11 @@ impl Connector {
     /// Connects; the caller sets the time limit. The connection is driven by a task of the current worker.
     pub(crate) async fn establish(&self, target: &Target) -> Result<Established, ConnectError> {
         match self.dial(target, &self.http).await? {
-            Stream::Plain(stream) => http1_over(TokioIo::new(stream)).await,
+            Stream::Plain(stream) => http1_over(stream).await,
             Stream::Tls(stream) if stream.get_ref().1.alpn_protocol() == Some(b"h2") => {
                 http2_over(TokioIo::new(stream)).await
             }
-            Stream::Tls(stream) => http1_over(TokioIo::new(stream)).await,
+            Stream::Tls(stream) => http1_over(stream).await,
         }
     }
 
@@ -130,8 +132,10 @@ fn chain(error: &dyn std::error::Error) -> String {
 
 async fn http1_over<S>(stream: S) -> Result<Established, ConnectError>
 where
-    S: hyper::rt::Read + hyper::rt::Write + Unpin + 'static,
+    S: AsyncRead + AsyncWrite + Unpin + 'static,
 {
+    let heard = Heard::default();
+    let stream = TokioIo::new(Watched::new(stream, heard.clone()));
     let (sender, mut connection) = http1::Builder::new().max_buf_size(MOST_READ).handshake(stream).await?;
     tokio::task::spawn_local(async move {
         let hushed = Hushed::default();
@@ -139,7 +143,7 @@ where
             tracing::debug!(%error, "upstream connection ended");
         }
     });
-    Ok(Established::Http1(sender))
+    Ok(Established::Http1(sender, heard))
 }
 
 async fn http2_over<S>(stream: S) -> Result<Established, ConnectError>

@@ -12,6 +12,7 @@ mod open;
 mod pool;
 mod socket;
 mod target;
+mod watched;
 
 pub use alone::{Question, Reply, ask_alone};
 pub use connect::{ConnectError, Connector, Stream};
@@ -20,6 +21,6 @@ pub use get::get_status;
 pub use hush::{Hushed, poll_frame};
 pub use local::LocalExecutor;
 pub use open::{Dialled, open_socket};
-pub use pool::{Connection, Failure, Pools};
+pub use pool::{Connection, Failure, Fresh, Lost, Pools};
 pub use socket::{Heard, ask_over_socket};
 pub use target::{BadTarget, Codings, Target};

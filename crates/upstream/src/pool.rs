@@ -5,16 +5,19 @@
 //! of its endpoint; others would wait for its streams.
 
 mod kept;
+mod lost;
+
+pub use lost::Lost;
 
 use crate::connect::{ConnectError, Connector, Established};
 use crate::target::{Codings, Target};
 use bytes::Bytes;
-use http::Response;
+use http::{Request, Response};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Incoming;
-use hyper::client::conn::http2;
+use hyper::client::conn::{TrySendError, http2};
 use kept::{Kept, Origin, Sender};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::time::Instant;
@@ -30,7 +33,16 @@ pub struct Pools {
 /// The connections of one endpoint.
 struct Pool {
     multiplexed: RefCell<Option<http2::SendRequest<Full<Bytes>>>>,
+    /// The multiplexed one has brought an answer.
+    proven: Cell<bool>,
     kept: Rc<Kept>,
+}
+
+/// A connection that nothing was sent over yet.
+pub struct Fresh {
+    pool: Rc<Pool>,
+    /// `None`: it is the endpoint's multiplexed one.
+    own: Option<Sender>,
 }
 
 /// Why no answer's head came.
@@ -38,6 +50,9 @@ struct Pool {
 pub enum Failure {
     /// Nothing was sent: no connection could be made.
     Connect(ConnectError),
+    /// The connection had been kept from an earlier request and closed before a byte of an answer came: as a rule the peer
+    /// closed what was idle while the request was on its way. A fresh connection may do.
+    Closed(Lost, hyper::Error),
     /// The request was sent, at least in part; it may have been carried out.
     Sent(hyper::Error),
 }
@@ -46,7 +61,7 @@ impl std::fmt::Display for Failure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Failure::Connect(error) => error.fmt(f),
-            Failure::Sent(error) => write!(f, "no answer: {error}"),
+            Failure::Closed(_, error) | Failure::Sent(error) => write!(f, "no answer: {error}"),
         }
     }
 }
@@ -81,18 +96,33 @@ impl Pools {
     /// # Errors
     /// No connection could be made.
     pub async fn connect(&self, endpoint: u32, target: &Target) -> Result<(), ConnectError> {
-        let pool = self.pool(endpoint, target);
-        if pool.is_connected() {
+        if self.pool(endpoint, target).is_connected() {
             return Ok(());
         }
-        match Box::pin(self.connector.establish(target)).await? {
-            Established::Http1(sender) => pool.kept.put(sender),
-            Established::Http2(sender) => *pool.multiplexed.borrow_mut() = Some(sender),
-        }
-        Ok(())
+        Box::pin(self.fresh(endpoint, target)).await.map(Fresh::keep)
+    }
+
+    /// Makes a connection, whatever others there are. The caller sets the time limit.
+    ///
+    /// # Errors
+    /// No connection could be made.
+    pub async fn fresh(&self, endpoint: u32, target: &Target) -> Result<Fresh, ConnectError> {
+        let pool = self.pool(endpoint, target);
+        let own = match self.connector.establish(target).await? {
+            Established::Http1(requests, heard) => Some(Sender { requests, heard }),
+            Established::Http2(sender) => {
+                *pool.multiplexed.borrow_mut() = Some(sender);
+                pool.proven.set(false);
+                None
+            }
+        };
+        Ok(Fresh { pool, own })
     }
 
     /// Sends one request and waits for the head of its answer. The caller sets the time limit.
+    ///
+    /// # Errors
+    /// No head came, and why.
     pub async fn send(
         &self,
         endpoint: u32,
@@ -104,26 +134,16 @@ impl Pools {
         if let Some(answer) = pool.over_multiplexed(target, &body, codings).await {
             return answer;
         }
-        while let Some(sender) = pool.kept.take().await {
-            match over(sender, target, &body, codings, &pool.kept).await {
-                Err(Unsent::NotSent) => {}
-                Err(Unsent::Broken(error)) => return Err(Failure::Sent(error)),
-                Ok(answer) => return Ok(answer),
-            }
+        if let Some(sender) = pool.kept.take().await {
+            return over(sender, &pool.kept, target.request(body, codings, false)).await;
         }
         // Rare and large: boxed, so that the usual request's future stays small.
-        match Box::pin(self.connector.establish(target)).await.map_err(Failure::Connect)? {
-            Established::Http1(sender) => fresh(over(sender, target, &body, codings, &pool.kept).await),
-            Established::Http2(sender) => {
-                *pool.multiplexed.borrow_mut() = Some(sender);
-                pool.over_multiplexed(target, &body, codings).await.unwrap_or(Err(Failure::Connect(
-                    ConnectError::Tcp("the connection closed at once".into()),
-                )))
-            }
-        }
+        let fresh = Box::pin(self.fresh(endpoint, target)).await.map_err(Failure::Connect)?;
+        Box::pin(fresh.send(target, body, codings)).await
     }
 
     /// One request and its whole answer, uncompressed and of at most `most` bytes. The caller sets the time limit.
+    /// A connection that closes under it is nobody's failure: `twice` is called, and it is sent once more over a fresh one.
     ///
     /// # Errors
     /// What went wrong, in words: no connection, no answer, or one that is larger.
@@ -133,8 +153,16 @@ impl Pools {
         target: &Target,
         body: Bytes,
         most: usize,
+        twice: impl FnOnce(),
     ) -> Result<(http::response::Parts, Bytes), String> {
-        let sent = self.send(endpoint, target, body, Codings::IDENTITY).await;
+        let mut sent = self.send(endpoint, target, body.clone(), Codings::IDENTITY).await;
+        if let Err(Failure::Closed(lost, _)) = sent {
+            let fresh = self.fresh(endpoint, target).await.map_err(|error| error.to_string())?;
+            if lost != Lost::Unwritten {
+                twice();
+            }
+            sent = fresh.send(target, body, Codings::IDENTITY).await;
+        }
         let (response, connection) = sent.map_err(|failure| failure.to_string())?;
         let (head, body) = response.into_parts();
         let body = Limited::new(body, most).collect().await.map_err(|error| error.to_string())?;
@@ -164,7 +192,7 @@ impl Pools {
         Rc::clone(pools[index].get_or_insert_with(|| {
             let mut origins = self.origins.borrow_mut();
             let kept = origins.entry(Origin::of(target)).or_insert_with(|| Rc::new(Kept::new()));
-            Rc::new(Pool { multiplexed: RefCell::default(), kept: Rc::clone(kept) })
+            Rc::new(Pool { multiplexed: RefCell::default(), proven: Cell::default(), kept: Rc::clone(kept) })
         }))
     }
 }
@@ -175,6 +203,7 @@ impl Pool {
         multiplexed.as_ref().is_some_and(|sender| !sender.is_closed()) || self.kept.has_any()
     }
 
+    /// `None`: there is no such connection any more.
     async fn over_multiplexed(
         &self,
         target: &Target,
@@ -183,48 +212,79 @@ impl Pool {
     ) -> Option<Result<(Response<Incoming>, Connection), Failure>> {
         let mut sender = self.multiplexed.borrow().clone()?;
         if sender.ready().await.is_err() {
-            *self.multiplexed.borrow_mut() = None;
+            self.multiplexed.borrow_mut().take_if(|sender| sender.is_closed());
             return None;
         }
+        let kept = self.proven.get();
         match sender.try_send_request(target.request(body.clone(), codings, true)).await {
-            Ok(answer) => Some(Ok((answer, Connection { own: None }))),
-            Err(mut unsent) => match unsent.take_message() {
-                Some(_) => {
-                    *self.multiplexed.borrow_mut() = None;
-                    None
-                }
-                None => Some(Err(Failure::Sent(unsent.into_error()))),
-            },
+            Ok(answer) => {
+                self.proven.set(true);
+                Some(Ok((answer, Connection { own: None })))
+            }
+            Err(unsent) => Some(Err(failure(unsent, kept, false))),
         }
     }
 }
 
-/// Why a connection brought no answer.
-enum Unsent {
-    /// It had died before; nothing was written.
-    NotSent,
-    Broken(hyper::Error),
+impl Fresh {
+    /// Sends the first request over it, as [`Pools::send`] does.
+    ///
+    /// # Errors
+    /// No head came, and why.
+    pub async fn send(
+        self,
+        target: &Target,
+        body: Bytes,
+        codings: Codings,
+    ) -> Result<(Response<Incoming>, Connection), Failure> {
+        match self.own {
+            Some(sender) => over(sender, &self.pool.kept, target.request(body, codings, false)).await,
+            None => {
+                let answer = self.pool.over_multiplexed(target, &body, codings).await;
+                answer.unwrap_or_else(|| Err(Failure::Connect(closed_at_once())))
+            }
+        }
+    }
+
+    /// Nothing is sent over it for now.
+    pub fn keep(self) {
+        if let Some(sender) = self.own {
+            self.pool.kept.put(sender);
+        }
+    }
 }
 
 async fn over(
     mut sender: Sender,
-    target: &Target,
-    body: &Bytes,
-    codings: Codings,
     kept: &Rc<Kept>,
-) -> Result<(Response<Incoming>, Connection), Unsent> {
-    match sender.try_send_request(target.request(body.clone(), codings, false)).await {
+    request: Request<Full<Bytes>>,
+) -> Result<(Response<Incoming>, Connection), Failure> {
+    let was_kept = sender.heard.forget();
+    match sender.requests.try_send_request(request).await {
         Ok(answer) => Ok((answer, Connection { own: Some((sender, Rc::clone(kept))) })),
-        Err(mut unsent) => match unsent.take_message() {
-            Some(_) => Err(Unsent::NotSent),
-            None => Err(Unsent::Broken(unsent.into_error())),
-        },
+        Err(unsent) => Err(failure(unsent, was_kept, sender.heard.get())),
     }
 }
 
-fn fresh<T>(answer: Result<T, Unsent>) -> Result<T, Failure> {
-    answer.map_err(|unsent| match unsent {
-        Unsent::NotSent => Failure::Connect(ConnectError::Tcp("the connection closed at once".into())),
-        Unsent::Broken(error) => Failure::Sent(error),
-    })
+/// Why a request got no answer over a connection: one that was kept from an earlier one, or a fresh one. `heard`: something came.
+fn failure(mut unsent: TrySendError<Request<Full<Bytes>>>, kept: bool, heard: bool) -> Failure {
+    let unwritten = unsent.take_message().is_some();
+    let error = unsent.into_error();
+    let lost = match (unwritten, heard) {
+        (true, _) if !kept => return Failure::Connect(closed_at_once()),
+        (true, _) => Some(Lost::Unwritten),
+        (false, false) if kept => lost::lost(&error),
+        (false, _) => None,
+    };
+    match lost {
+        Some(lost) => Failure::Closed(lost, error),
+        None => Failure::Sent(error),
+    }
 }
+
+fn closed_at_once() -> ConnectError {
+    ConnectError::Tcp("the connection closed at once".into())
+}
+
+#[cfg(test)]
+mod tests;

@@ -13,7 +13,7 @@ use rest::UnderWay;
 use crate::fleet::Endpoint;
 use crate::gates::Permits;
 use crate::request::Request;
-use crate::upstream::{Codings, Failure, by};
+use crate::upstream::{Codings, ConnectError, Failure, Fresh, Lost, by};
 use bytes::Bytes;
 use detect::{Head, Item, Judgement, Protocol};
 use http::{HeaderValue, StatusCode};
@@ -79,6 +79,13 @@ impl Answer {
     }
 }
 
+/// The connection that had been kept for an attempt closed under it; what becomes of it is still to be decided.
+pub(crate) struct Stale {
+    pub(crate) lost: Lost,
+    pub(crate) how: String,
+    under_way: UnderWay,
+}
+
 /// Sees to it that an attempt at `endpoint` can be written at once, until `limit`. An endpoint without HTTP is reached over
 /// a socket that is kept open anyway.
 pub(crate) async fn connected(
@@ -87,9 +94,12 @@ pub(crate) async fn connected(
     limit: Instant,
 ) -> Result<(), Outcome> {
     let Some(target) = &endpoint.http else { return Ok(()) };
-    let connecting = request.worker.pools.connect(endpoint.number, target);
-    match by(limit, connecting).await {
-        Some(Ok(())) => Ok(()),
+    made(by(limit, request.worker.pools.connect(endpoint.number, target)).await)
+}
+
+fn made<T>(connected: Option<Result<T, ConnectError>>) -> Result<T, Outcome> {
+    match connected {
+        Some(Ok(connection)) => Ok(connection),
         Some(Err(error)) => Err(Outcome::Unreachable(error.to_string())),
         None => Err(Outcome::TimedOut),
     }
@@ -103,24 +113,59 @@ pub(crate) async fn attempt(
     permits: Permits,
     now: u64,
     limit: Instant,
-) -> Outcome {
+) -> Result<Outcome, Box<Stale>> {
     let under_way = UnderWay { mark: endpoint.state.enter(now), permits };
-    by(limit, exchange(request, endpoint, ask, under_way)).await.unwrap_or(Outcome::TimedOut)
+    by(limit, exchange(request, endpoint, ask, under_way, None)).await.unwrap_or(Ok(Outcome::TimedOut))
 }
 
-async fn exchange(request: &Request<'_>, endpoint: &Endpoint, ask: &Ask<'_>, under_way: UnderWay) -> Outcome {
+/// Goes on with an attempt whose connection had closed, until `limit`: over a fresh one, if `pay` says that it may be sent.
+pub(crate) async fn attempt_again(
+    request: &Request<'_>,
+    endpoint: &Endpoint,
+    ask: &Ask<'_>,
+    stale: Stale,
+    limit: Instant,
+    pay: impl FnOnce() -> bool,
+) -> Result<Outcome, Stale> {
+    let Some(target) = &endpoint.http else { return Err(stale) };
+    let fresh = match made(by(limit, request.worker.pools.fresh(endpoint.number, target)).await) {
+        Ok(fresh) => fresh,
+        Err(outcome) => return Ok(outcome),
+    };
+    if !pay() {
+        fresh.keep();
+        return Err(stale);
+    }
+    let asked = by(limit, exchange(request, endpoint, ask, stale.under_way, Some(fresh))).await;
+    Ok(asked.unwrap_or(Ok(Outcome::TimedOut)).unwrap_or_else(|stale| Outcome::Broken(stale.how)))
+}
+
+/// `fresh`: the connection to ask over. `None`: any.
+async fn exchange(
+    request: &Request<'_>,
+    endpoint: &Endpoint,
+    ask: &Ask<'_>,
+    under_way: UnderWay,
+    fresh: Option<Fresh>,
+) -> Result<Outcome, Box<Stale>> {
     let worker = request.worker;
     let Some(target) = &endpoint.http else {
         // Rare: boxed, so that the usual attempt's future stays small.
-        return Box::pin(over_line::exchange(request, endpoint, ask, under_way)).await;
+        return Ok(Box::pin(over_line::exchange(request, endpoint, ask, under_way)).await);
     };
     let (response, connection) = {
         // Gone with this block: what lives across the next wait makes the future large.
-        let sent = worker.pools.send(endpoint.number, target, ask.body.clone(), ask.codings).await;
+        let sent = match fresh {
+            None => worker.pools.send(endpoint.number, target, ask.body.clone(), ask.codings).await,
+            Some(fresh) => Box::pin(fresh.send(target, ask.body.clone(), ask.codings)).await,
+        };
         match sent {
             Ok(answer) => answer,
-            Err(Failure::Connect(error)) => return Outcome::Unreachable(error.to_string()),
-            Err(error @ Failure::Sent(_)) => return Outcome::Broken(error.to_string()),
+            Err(Failure::Connect(error)) => return Ok(Outcome::Unreachable(error.to_string())),
+            Err(error @ Failure::Closed(lost, _)) => {
+                return Err(Box::new(Stale { lost, how: error.to_string(), under_way }));
+            }
+            Err(error @ Failure::Sent(_)) => return Ok(Outcome::Broken(error.to_string())),
         }
     };
     let (head, body) = response.into_parts();
@@ -135,15 +180,15 @@ async fn exchange(request: &Request<'_>, endpoint: &Endpoint, ask: &Ask<'_>, und
     let rest = Rest::new(body, connection, under_way, worker.app.settings.proxy_timeout_per_try);
     let mut holding = match Holding::new(worker, &request.chain.tables.rules, &seen, ask, rest) {
         Ok(holding) => holding,
-        Err(error) => return Outcome::Broken(error),
+        Err(error) => return Ok(Outcome::Broken(error)),
     };
     let complete = match holding.fill(ask).await {
         Ok(complete) => complete,
-        Err(error) => return Outcome::Broken(error),
+        Err(error) => return Ok(Outcome::Broken(error)),
     };
     let mut answer = Box::new(holding.answer(ask, head.status, complete));
     if endpoint.account.gate.keeps_level() {
         answer.exhausted = detect::exhausted(&seen);
     }
-    Outcome::Answered(answer)
+    Ok(Outcome::Answered(answer))
 }

@@ -1,6 +1,7 @@
 //! The search for an endpoint that answers one call, or a batch: attempt after attempt until `retry` is content,
 //! nobody is left, or time is up. Its only state is who was tried and what became of it.
 
+mod again;
 mod place;
 mod resort;
 mod settle;
@@ -263,38 +264,53 @@ impl<'a> Hunt<'a> {
             Some(_) => Box::pin(connected(request, endpoint, limit)).await.err(),
             None => None,
         };
-        let sent_at = crate::clock::unix_ms();
-        if !pay(endpoint, &mut picked, unreachable.is_some(), sent_at) {
-            // The token's window ended between its grant and now: choose again.
-            self.tried.remove(picked.index);
-            return Ok(Step::Again);
+        let paid_until = picked.ticket.as_ref().map_or(u64::MAX, Ticket::ends);
+        let mut note = self.note(&picked);
+        if !pay(endpoint, &mut picked, unreachable.is_some(), note.sent_at) {
+            return Ok(self.choose_again(picked.index));
         }
         self.asked += 1;
         request.dispatching();
         self.last = Some(picked.index);
         self.public_attempts += u32::from(endpoint.role == Role::Public);
-        let overflow = picked.overflow.is_some();
-        let outcome = match unreachable {
-            Some(outcome) => outcome,
-            None => attempt(request, endpoint, ask, picked.permits, sent_at, limit).await,
+        let attempted = match unreachable {
+            Some(outcome) => Ok(outcome),
+            None => attempt(request, endpoint, ask, picked.permits, note.sent_at, limit).await,
+        };
+        let outcome = match attempted {
+            Ok(outcome) => outcome,
+            Err(stale) => match Box::pin(self.again(*stale, ask, &mut note, paid_until, limit)).await {
+                Some(outcome) => outcome,
+                None => return Ok(self.choose_again(picked.index)),
+            },
         };
         let over = Instant::now();
-        let took = over.saturating_duration_since(begun);
-        let ended = self.told(picked.index, &outcome, over, took);
-        let note = Attempt {
+        note.took = over.saturating_duration_since(begun);
+        let ended = self.told(picked.index, &outcome, over, note.took);
+        if record(request, &note, &ended, &outcome) {
+            self.suspects.push((picked.index, note.sent_at));
+        }
+        self.decide(picked.index, &ended, outcome)
+    }
+
+    /// What will be recorded of an attempt that is sent now.
+    fn note(&self, picked: &Picked) -> Attempt<'a> {
+        Attempt {
             index: picked.index,
             method: self.method,
             known_method: self.need.known,
             cost: picked.cost,
-            overflow,
-            sent_at,
-            took,
-            protocol: endpoint.call_protocol(),
-        };
-        if record(request, &note, &ended, &outcome) {
-            self.suspects.push((picked.index, sent_at));
+            overflow: picked.overflow.is_some(),
+            sent_at: crate::clock::unix_ms(),
+            took: Duration::ZERO,
+            protocol: self.request.chain.at(picked.index).call_protocol(),
         }
-        self.decide(picked.index, &ended, outcome)
+    }
+
+    /// The window of its token ended between its grant and now, and nothing was sent.
+    fn choose_again(&mut self, index: u16) -> Step {
+        self.tried.remove(index);
+        Step::Again
     }
 
     fn told(&self, index: u16, outcome: &Outcome, over: Instant, took: Duration) -> Ended {

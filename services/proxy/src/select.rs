@@ -7,7 +7,7 @@
 pub mod benchmark;
 mod compare;
 mod indices;
-mod room;
+pub(crate) mod room;
 
 pub(crate) use indices::Indices;
 

@@ -47,6 +47,11 @@ pub(crate) enum What {
         how: String,
         took: Duration,
     },
+    /// The connection that had been kept for it closed under it.
+    SentAgain {
+        endpoint: u32,
+        how: String,
+    },
     Waited {
         took: Duration,
     },

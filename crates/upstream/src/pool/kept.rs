@@ -2,6 +2,7 @@
 //! and its headers come with each request.
 
 use crate::target::Target;
+use crate::watched::Heard;
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::client::conn::http1::SendRequest;
@@ -27,7 +28,12 @@ impl Origin {
     }
 }
 
-pub(super) type Sender = SendRequest<Full<Bytes>>;
+/// One of them, or one that is to become one.
+pub(super) struct Sender {
+    pub(super) requests: SendRequest<Full<Bytes>>,
+    /// What came over it before a request makes it one that was kept.
+    pub(super) heard: Heard,
+}
 
 pub(super) struct Kept {
     idle: RefCell<Vec<(Sender, Instant)>>,
@@ -42,7 +48,7 @@ impl Kept {
 
     pub(super) fn put(&self, sender: Sender) {
         let mut idle = self.idle.borrow_mut();
-        if !sender.is_closed() && idle.len() < MOST_IDLE {
+        if !sender.requests.is_closed() && idle.len() < MOST_IDLE {
             idle.push((sender, self.tidied.get()));
         }
     }
@@ -51,21 +57,21 @@ impl Kept {
     pub(super) async fn take(&self) -> Option<Sender> {
         loop {
             let (mut sender, _) = self.idle.borrow_mut().pop()?;
-            if sender.ready().await.is_ok() {
+            if sender.requests.ready().await.is_ok() {
                 return Some(sender);
             }
         }
     }
 
     pub(super) fn has_any(&self) -> bool {
-        self.idle.borrow().iter().rev().any(|(sender, _)| !sender.is_closed())
+        self.idle.borrow().iter().rev().any(|(sender, _)| !sender.requests.is_closed())
     }
 
     /// Closes what idled too long.
     pub(super) fn tidy(&self, now: Instant) {
         self.tidied.set(now);
         let fresh = |since: Instant| now.saturating_duration_since(since) < IDLE;
-        self.idle.borrow_mut().retain(|(sender, since)| !sender.is_closed() && fresh(*since));
+        self.idle.borrow_mut().retain(|(sender, since)| !sender.requests.is_closed() && fresh(*since));
     }
 }
 

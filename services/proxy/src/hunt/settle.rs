@@ -24,15 +24,15 @@ impl Hunt<'_> {
             }
             (Next::Elsewhere { counts }, outcome) => {
                 self.attempts += u32::from(counts);
-                let unknown = self.unknown_outcome(ended);
-                self.maybe_done |= unknown;
+                self.maybe_done |= self.unknown_outcome(ended);
                 self.count_retry(ended);
                 let outcome = match partly(outcome) {
                     Ok(answer) => return Ok(Step::Partly(answer)),
                     Err(outcome) => outcome,
                 };
                 self.keep(outcome);
-                if unknown && kept_to_itself {
+                // Of a private endpoint's attempts there is but the first: nobody else can have carried it out.
+                if self.maybe_done && kept_to_itself {
                     return Err(self.end(Problem::AllAttemptsFailed));
                 }
                 Ok(Step::Again)

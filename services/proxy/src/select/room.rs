@@ -5,7 +5,7 @@ use crate::fleet::Endpoint;
 use ledger::{CeilingKind, Take, Ticket};
 
 /// Takes what the next attempt needs; without a ceiling that is nothing.
-pub(super) fn take(endpoint: &Endpoint, wish: &Wish<'_>) -> Result<Option<Ticket>, Skip> {
+pub(crate) fn take(endpoint: &Endpoint, wish: &Wish<'_>) -> Result<Option<Ticket>, Skip> {
     let account = &endpoint.account;
     if !wish.policy.throttling || account.gate.open() {
         return Ok(None);

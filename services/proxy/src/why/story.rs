@@ -69,6 +69,9 @@ fn line(step: &Step, name: impl Fn(u32) -> Option<String>, rule: impl Fn(RuleId)
             answered(*status, judgement, rule).of(name(*endpoint)).took(*took)
         }
         What::Failed { endpoint, how, took } => Line::new("failed").why(how).of(name(*endpoint)).took(*took),
+        What::SentAgain { endpoint, how } => {
+            Line::new("sent again over a fresh connection").why(how).of(name(*endpoint))
+        }
         What::Waited { took } => Line::new("waited for capacity").took(*took),
         What::Queued { took } => Line::new("waited at a cap").took(*took),
         What::LastResort { endpoint } => {
