@@ -6,14 +6,14 @@ mod shared;
 pub(crate) use shared::{Heard, Lines};
 
 use crate::fleet::Chain;
-use crate::upstream::{Connector, Dialled, open_socket};
+use crate::upstream::{Connector, Dialled, by, open_socket};
 use bytes::Bytes;
 use futures_util::{SinkExt, StreamExt};
 use http::HeaderMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc::{self, Receiver, UnboundedReceiver, UnboundedSender};
-use tokio::time::{Instant, interval_at, timeout, timeout_at};
+use tokio::time::{Instant, interval_at, timeout};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, WebSocketConfig};
@@ -66,7 +66,7 @@ impl Line {
         connector: &Connector,
         chain: &Arc<Chain>,
         index: u16,
-        limit: Instant,
+        limit: std::time::Instant,
         ping: Duration,
     ) -> (Line, Receiver<Told>) {
         let (texts, outgoing) = mpsc::unbounded_channel();
@@ -79,13 +79,13 @@ impl Line {
                 .max_message_size(Some(MOST))
                 .max_frame_size(Some(MOST));
             let Some(target) = &chain.at(index).ws else { return };
-            let stream = match timeout_at(limit, open_socket(&connector, target, config)).await {
-                Ok(Ok(Dialled::Open(stream))) => stream,
-                Ok(Ok(Dialled::Refused { status, headers, body })) => {
+            let stream = match by(limit, open_socket(&connector, target, config)).await {
+                Some(Ok(Dialled::Open(stream))) => stream,
+                Some(Ok(Dialled::Refused { status, headers, body })) => {
                     return drop(tell.send(Told::Refused { status, headers, body }).await);
                 }
-                Ok(Err(error)) => return drop(tell.send(Told::Unreachable(error)).await),
-                Err(_) => return drop(tell.send(Told::Unreachable("timed out".into())).await),
+                Some(Err(error)) => return drop(tell.send(Told::Unreachable(error)).await),
+                None => return drop(tell.send(Told::Unreachable("timed out".into())).await),
             };
             drop(chain);
             if tell.send(Told::Opened).await.is_ok() {

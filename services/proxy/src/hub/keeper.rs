@@ -214,7 +214,7 @@ impl Keeper {
         let settings = &self.worker.app.settings;
         let limit = Instant::now() + settings.proxy_timeout_per_try;
         let connector = self.worker.connector();
-        let (line, told) = Line::open(connector, chain, index, limit.into(), settings.ws_ping_interval);
+        let (line, told) = Line::open(connector, chain, index, limit, settings.ws_ping_interval);
         tokio::task::spawn_local(pass_on(socket, told, self.happened.clone()));
         let held = Held { line, endpoint, connect: Sent::now(None), calls: HashMap::new() };
         self.lines.insert(socket, held);

@@ -96,7 +96,7 @@ impl Lines {
         }
         // A connect is use of the account beside the calls that follow.
         endpoint.account.gate.charge(Cost::requests(1), Sender::Client, crate::clock::unix_ms());
-        let limit = (Instant::now() + self.patience).into();
+        let limit = Instant::now() + self.patience;
         let (line, told) = Line::open(&self.connector, chain, index, limit, self.ping);
         let shared = Rc::new(Shared {
             line,
