@@ -16,6 +16,10 @@ impl Heard {
         self.0.get()
     }
 
+    pub(crate) fn note(&self) {
+        self.0.set(true);
+    }
+
     /// Whether anything came so far; from now on it is asked anew.
     pub(crate) fn forget(&self) -> bool {
         self.0.replace(false)
@@ -43,7 +47,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
         let before = buffer.filled().len();
         let read = ready!(Pin::new(&mut self.stream).poll_read(cx, buffer));
         if buffer.filled().len() > before {
-            self.heard.0.set(true);
+            self.heard.note();
         }
         Poll::Ready(read)
     }

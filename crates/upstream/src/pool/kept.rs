@@ -31,7 +31,7 @@ impl Origin {
 /// One of them, or one that is to become one.
 pub(super) struct Sender {
     pub(super) requests: SendRequest<Full<Bytes>>,
-    /// What came over it before a request makes it one that was kept.
+    /// What came over it before a request, or that it idled, makes it one that was kept.
     pub(super) heard: Heard,
 }
 
@@ -56,8 +56,12 @@ impl Kept {
     /// The connection that was used last, once it can take a request. `None`: a new one is needed.
     pub(super) async fn take(&self) -> Option<Sender> {
         loop {
-            let (mut sender, _) = self.idle.borrow_mut().pop()?;
+            let (mut sender, since) = self.idle.borrow_mut().pop()?;
             if sender.requests.ready().await.is_ok() {
+                if since != self.tidied.get() {
+                    // Fresh no more, though it may have been made for a request that never came.
+                    sender.heard.note();
+                }
                 return Some(sender);
             }
         }

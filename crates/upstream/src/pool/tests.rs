@@ -9,6 +9,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream, ReadBuf, duplex};
 use tokio::sync::mpsc;
 
@@ -202,4 +203,22 @@ async fn a_kept_connection_that_closes_before_a_byte_of_an_answer_is_nobodys_fai
         }
     };
     tokio::task::LocalSet::new().run_until(each).await;
+}
+
+/// Kills: a connection that idled without a request taken for a fresh one, and one that was made for this request for an old one.
+#[tokio::test]
+async fn who_idled_is_fresh_no_more() {
+    let made = async {
+        let (ours, _theirs) = duplex(1 << 16);
+        let (requests, connection) = http1::handshake(TokioIo::new(ours)).await.expect("HTTP/1.1");
+        tokio::task::spawn_local(connection);
+        let kept = Kept::new();
+        kept.put(Sender { requests, heard: Heard::default() });
+        let sender = kept.take().await.expect("it was kept");
+        assert!(!sender.heard.get());
+        kept.put(sender);
+        kept.tidy(Instant::now() + Duration::from_secs(1));
+        assert!(kept.take().await.expect("it was kept").heard.get());
+    };
+    tokio::task::LocalSet::new().run_until(made).await;
 }
