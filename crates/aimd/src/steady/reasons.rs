@@ -27,9 +27,6 @@ pub(crate) const DOUBT: f64 = 0.995;
 /// A second refusal within so many requests of the first confirms it: one in two thousand refused at random is not followed
 /// so soon by another, once in sixty times.
 pub(crate) const SOON: f64 = 32.0;
-/// Refused for longer than this share of the window although it rests, an account is measured by what it granted. A level that
-/// halved and is still too high is refused for about a quarter of it.
-pub(crate) const LASTS: f64 = 0.2;
 /// No refusal lowers a level further at once.
 pub(crate) const MOST_AT_ONCE: f64 = 0.5;
 /// A refusal at this share of the level is about the level.

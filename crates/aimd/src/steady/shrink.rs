@@ -2,7 +2,7 @@
 //! by what was refused. Never parks anything.
 
 use super::reasons::{
-    ALL, BURST, DEPTH_HOLD, DOUBT, FEWEST, LASTS, MARGIN, MOST_AT_ONCE, MOST_OWED, NEAR, SOON, WIDEN,
+    ALL, BURST, DEPTH_HOLD, DOUBT, FEWEST, MARGIN, MOST_AT_ONCE, MOST_OWED, NEAR, SOON, WIDEN,
 };
 use super::record::Doubt;
 use super::{Level, Trial, span};
@@ -123,7 +123,7 @@ fn hear(level: &mut Level, refusal: &Refusal<'_>, now: u64) {
     }
     if refusal.probe {
         let rested = now.saturating_sub(level.hit);
-        level.lasts |= rested > level.windows(LASTS).saturating_add(refusal.round_trip_ms);
+        level.lasts |= rested > level.windows(0.3).saturating_add(refusal.round_trip_ms);
         if rested > level.windows(1.5).saturating_add(refusal.round_trip_ms) {
             span::outlasted(level, refusal, now);
         }
