@@ -17,9 +17,6 @@ use span::SpanUse;
 /// A ceiling that is not known.
 const NONE: u64 = u64::MAX;
 
-/// By so much use may rise by rounding alone, where the slots at the end of several windows are counted in part.
-const ROUNDED: u64 = 2;
-
 /// How often use is compared with what was seen before.
 const LOOK_MS: u64 = 10;
 
@@ -32,9 +29,6 @@ pub(crate) struct Learned {
     looked_at: AtomicU64,
     /// Before this, a use at or below every span's `known_clean` teaches nothing new.
     clean_until: AtomicU64,
-    /// What is sent from then on teaches nothing new until so much was asked for.
-    quiet_from: AtomicU64,
-    quiet_until: AtomicU64,
     /// Which part of the ceilings is ours. What the law is told is what all processes see.
     portion: Portion,
     /// When something was last left out.
@@ -54,8 +48,6 @@ impl Learned {
             spans: record.spans.iter().map(|span| SpanUse::new(span.window_ms)).collect(),
             looked_at: AtomicU64::new(u64::MAX),
             clean_until: AtomicU64::new(0),
-            quiet_from: AtomicU64::new(u64::MAX),
-            quiet_until: AtomicU64::new(0),
             portion: Portion::default(),
             left_out_at: AtomicU64::new(0),
             refresh_at: AtomicU64::new(0),
@@ -154,41 +146,40 @@ impl Learned {
         if sent_at >= looked_at && sent_at - looked_at < LOOK_MS {
             return;
         }
+        let asked = self.portion.asked_so_far();
         let turned = sent_at >= self.clean_until.load(Ordering::Relaxed);
-        if !turned && self.is_quiet(sent_at) {
+        if !turned && self.spans.iter().all(|span| span.is_quiet(sent_at, asked)) {
             return;
         }
         self.looked_at.store(sent_at, Ordering::Relaxed);
-        if !turned && !self.spans.iter().any(|span| self.observed(span, sent_at) > span.clean()) {
-            self.expect_quiet(now);
-            return;
+        let look = |span: &SpanUse| {
+            if turned { self.observed(span, sent_at) } else { self.news(span, sent_at, asked) }
+        };
+        let used: Vec<u64> = self.spans.iter().map(look).collect();
+        if turned || used.iter().any(|used| *used > 0) {
+            let mut record = self.record();
+            record.served(&used, sent_at);
+            self.publish(&record, now);
         }
-        let used = self.observed_by_span(sent_at);
-        let mut record = self.record();
-        record.served(&used, sent_at);
-        self.publish(&record, now);
+        self.spans.iter().filter(|span| !span.is_quiet(sent_at, asked)).for_each(|span| {
+            let until = asked.saturating_add(self.portion.of(span.unheard_of(self.observed(span, now))));
+            span.expect_quiet(now, until);
+        });
     }
 
-    /// Whether too little was sent since use was last compared to have come above what was seen before. That takes a
-    /// look at every span, and with many accounts none of them is in the cache.
-    fn is_quiet(&self, sent_at: u64) -> bool {
-        sent_at >= self.quiet_from.load(Ordering::Relaxed)
-            && self.portion.asked_so_far() <= self.quiet_until.load(Ordering::Relaxed)
-    }
-
-    /// Use cannot rise by more than what is sent: notes how much that may be.
-    fn expect_quiet(&self, now: u64) {
-        let asked = self.portion.asked_so_far();
-        let below = |span: &SpanUse| span.clean().saturating_sub(self.observed(span, now));
-        let room = self.spans.iter().map(below).min().unwrap_or(0);
-        let until = asked.saturating_add(self.portion.of(room).saturating_sub(ROUNDED));
-        self.quiet_until.store(until, Ordering::Relaxed);
-        self.quiet_from.store(now, Ordering::Relaxed);
+    /// How much of a span is in use, if that is more than was seen before. Use cannot rise by more than what is sent: until
+    /// then nobody looks, and with many accounts none of what a look reads is in the cache.
+    fn news(&self, span: &SpanUse, sent_at: u64, asked: u64) -> u64 {
+        if span.is_quiet(sent_at, asked) {
+            return 0;
+        }
+        let used = self.observed(span, sent_at);
+        if used > span.clean() { used } else { 0 }
     }
 
     /// From now on every use is compared again.
     fn expect_news(&self) {
-        self.quiet_from.store(u64::MAX, Ordering::Relaxed);
+        self.spans.iter().for_each(SpanUse::expect_news);
     }
 
     /// A refusal, heard at `now`.
@@ -225,6 +216,7 @@ impl Learned {
     /// All other processes together want so much.
     pub(crate) fn beside(&self, others: u64, now: u64) {
         if self.portion.beside(others) {
+            self.expect_news();
             self.publish(&self.record(), now);
         }
     }
@@ -248,10 +240,6 @@ impl Learned {
     pub(crate) fn views(&self, now: u64) -> Vec<CeilingView> {
         self.refresh(now);
         self.spans.iter().filter_map(|span| span.view(&self.portion, now)).collect()
-    }
-
-    fn observed_by_span(&self, at: u64) -> Vec<u64> {
-        self.spans.iter().map(|span| self.observed(span, at)).collect()
     }
 
     fn used_by_span(&self, at: u64) -> Vec<u64> {
@@ -285,12 +273,11 @@ impl Learned {
 
     /// Copies out of the record what the hot path reads. The lock is held, so the last change wins.
     fn publish(&self, record: &Record, now: u64) {
-        self.expect_news();
         for (span, known) in self.spans.iter().zip(&record.spans) {
             let learned = known.ceiling(&self.params, now);
             span.learned.store(learned.unwrap_or(NONE), Ordering::Relaxed);
             span.ceiling.store(learned.map_or(NONE, |all| self.portion.of(all)), Ordering::Relaxed);
-            span.known_clean.store(known.taught(), Ordering::Relaxed);
+            span.know(known.taught());
         }
         let growth = record.spans.iter().filter_map(|span| span.next_growth(&self.params, now)).min();
         self.refresh_at.store(growth.unwrap_or(u64::MAX), Ordering::Relaxed);
@@ -307,30 +294,38 @@ impl Learned {
 mod tests {
     use super::*;
 
-    /// Kills: a look that is left out although use may have risen since, or in the next five minutes, of which nothing is
-    /// known.
-    #[test]
-    fn the_largest_use_is_seen_however_seldom_spans_are_looked_at() {
+    /// Sends by chance every `step_ms`, and compares what was seen with what was in use.
+    fn check(step_ms: usize) {
         let params = Params::default();
         let learned = Learned::new(params, Record::new(&params));
         let mut largest = vec![0; learned.spans.len()];
         let (mut chance, mut slot) = (7_u64, 0);
-        for at in (1_800_000_000_000..).step_by(40).take(20_000) {
+        // Exact where there is little to see, where a window is well filled one request in 64 and what rounding adds are no news.
+        let near = |seen: u64, used: u64| used <= seen + if seen < 64 { 0 } else { seen / 64 + 2 };
+        for at in (1_800_000_000_000..).step_by(step_ms).take(20_000) {
             chance = chance.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             let sent = if chance >> 60 == 0 { 9 } else { (chance >> 62) as u32 };
             if sent == 0 {
                 continue;
             }
             learned.count(sent, at);
-            let used = learned.observed_by_span(at);
+            let used: Vec<u64> = learned.spans.iter().map(|span| learned.observed(span, at)).collect();
             learned.served(at, at + 5);
             let turned = std::mem::replace(&mut slot, at / 300_000) != at / 300_000;
             for ((largest, used), known) in largest.iter_mut().zip(used).zip(&learned.record().spans) {
                 *largest = if turned { used } else { used.max(*largest) };
-                assert!(known.clean.newest() >= used, "{used} at {at}");
+                let seen = known.clean.newest();
+                assert!(near(seen, used) && seen <= *largest, "{seen} seen of {used} and {largest} at {at}");
             }
         }
-        let seen: Vec<u64> = learned.record().spans.iter().map(|span| span.clean.newest()).collect();
-        assert_eq!(seen, largest);
+    }
+
+    /// Kills: a look that is left out although use may have risen since, or in the next five minutes, of which nothing is
+    /// known, or because another window has no news.
+    #[test]
+    fn the_largest_use_is_seen_however_seldom_spans_are_looked_at() {
+        check(40);
+        check(700);
+        check(5000);
     }
 }

@@ -13,11 +13,21 @@ use crate::{CeilingKind, CeilingView, Slots, Unit};
 /// that is kept, and cut it.
 const WAYS_DIFFER_MS: u64 = 50;
 
+/// By so much use may rise by rounding alone, where the slots at the end of several windows are counted in part.
+const ROUNDED: u64 = 2;
+
+/// A use that is larger by one part in so many is no news: windows are told apart by the square root of their use.
+const NO_NEWS: u64 = 64;
+
+/// What says whether a look is due comes first, in one cache line.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(super) struct SpanUse {
     pub(super) window_ms: u64,
-    pub(super) known_clean: AtomicU64,
+    known_clean: AtomicU64,
+    /// What is sent from then on is no news until so much was asked for.
+    quiet_from: AtomicU64,
+    quiet_until: AtomicU64,
     /// Our part of what was learned.
     pub(super) ceiling: AtomicU64,
     /// What was learned, for all processes together.
@@ -37,6 +47,8 @@ impl SpanUse {
         Self {
             window_ms,
             known_clean: AtomicU64::new(0),
+            quiet_from: AtomicU64::new(NONE),
+            quiet_until: AtomicU64::new(0),
             ceiling: AtomicU64::new(NONE),
             learned: AtomicU64::new(NONE),
             sent: Slots::tenths_of(window_ms),
@@ -48,6 +60,35 @@ impl SpanUse {
     /// The largest use that is known to be served.
     pub(super) fn clean(&self) -> u64 {
         self.known_clean.load(Ordering::Relaxed)
+    }
+
+    /// The largest use that is no news is `clean` now.
+    pub(super) fn know(&self, clean: u64) {
+        if self.known_clean.swap(clean, Ordering::Relaxed) > clean {
+            self.expect_news();
+        }
+    }
+
+    /// Whether too little was sent since use was last compared to have come above what was seen before.
+    pub(super) fn is_quiet(&self, sent_at: u64, asked: u64) -> bool {
+        sent_at >= self.quiet_from.load(Ordering::Relaxed)
+            && asked <= self.quiet_until.load(Ordering::Relaxed)
+    }
+
+    /// What is sent from `now` on is no news until `asked` requests were asked for.
+    pub(super) fn expect_quiet(&self, now: u64, asked: u64) {
+        self.quiet_until.store(asked, Ordering::Relaxed);
+        self.quiet_from.store(now, Ordering::Relaxed);
+    }
+
+    pub(super) fn expect_news(&self) {
+        self.quiet_from.store(NONE, Ordering::Relaxed);
+    }
+
+    /// How many more than `observed` are no news.
+    pub(super) fn unheard_of(&self, observed: u64) -> u64 {
+        let clean = self.clean();
+        clean.saturating_sub(observed).saturating_sub(ROUNDED).max(clean / NO_NEWS)
     }
 
     /// What the provider has seen at most in the window before `at`, probes and refused requests left out.
