@@ -11,14 +11,16 @@ FROM debian:bookworm-slim AS manifests
 WORKDIR /src
 COPY . .
 RUN find . -type f ! -name Cargo.toml ! -name Cargo.lock ! -path '*/src/lib.rs' ! -path '*/src/main.rs' \
-        ! -path '*/src/bin/*.rs' ! -path '*/benches/*.rs' -delete \
+        ! -path '*/src/bin/*.rs' ! -path '*/benches/*.rs' ! -name '*.profdata' -delete \
     && find . -type d -empty -delete \
     && find . -name '*.rs' | while read -r file; do echo 'fn main() {}' >"$file"; done \
     && find . -exec touch -h -d @0 {} +
 
 FROM rust:${RUST}-slim-bookworm AS build
 WORKDIR /src
-ENV CARGO_INCREMENTAL=0 CARGO_PROFILE_RELEASE_DEBUG=false
+ENV CARGO_INCREMENTAL=0
+# As scripts/release-build.sh says it; the profile's settings must be the recorded ones, down to debug information.
+ENV RUSTFLAGS="-Cprofile-use=/src/bench/release.profdata -Cllvm-args=-no-pgo-warn-mismatch"
 COPY --from=manifests /src .
 RUN --mount=type=secret,id=ca --mount=type=secret,id=cargo,target=/usr/local/cargo/config.toml \
     --mount=type=cache,target=/usr/local/cargo/registry,sharing=locked \

@@ -16,6 +16,10 @@ test-full:
 setup:
     ./scripts/setup.sh --full
 
+# the programs as they are shipped, in target/release
+release:
+    ./scripts/release-build.sh --bin headgate-proxy --bin headgate-health-checker
+
 # run against simulated providers on http://localhost:8080/demo
 demo:
     cargo run --release --bin headgate-proxy -- --demo
@@ -39,6 +43,10 @@ bench-table *options:
 # instructions per request, the figure that does not wobble
 bench-instructions:
     ./bench/callgrind.sh
+
+# record how the proxy runs, for the compiler: bench/release.profdata
+bench-record:
+    ./bench/record.sh
 
 # soak tests at full length
 soak:

@@ -12,7 +12,7 @@ has valgrind || die "valgrind is not installed: ./scripts/setup.sh --full"
 bin=${BINARIES:-$TARGET/release}
 if [[ -z ${BINARIES:-} ]]; then
     # What is measured and no more, with the features that the whole workspace has.
-    cargo build --workspace --release --locked --bin headgate-proxy --bin bare --bin openloop --bin upstream
+    scripts/release-build.sh --workspace --bin headgate-proxy --bin bare --bin openloop --bin upstream
 fi
 work=$(mktemp -d)
 processes=()

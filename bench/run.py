@@ -94,7 +94,7 @@ def build(programs: list[str]) -> Path:
     # The workspace's features, as the suite builds it: other packages would be other features, and everything built again.
     packages = ["--workspace", "--bin", "headgate-proxy"] if "headgate" in programs else ["-p", "bench"]
     needed = [word for name in ("bare", "openloop", "upstream", "sockets") for word in ("--bin", name)]
-    subprocess.run(["cargo", "build", "--release", "--locked", *packages, *needed], cwd=ROOT, check=True)
+    subprocess.run(["scripts/release-build.sh", *packages, *needed], cwd=ROOT, check=True)
     return Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")).resolve() / "release"
 
 

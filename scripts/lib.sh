@@ -25,6 +25,12 @@ use_pinned_toolchain() {
     fi
 }
 
+# What the compiler is told about every release build that is measured, soaked or shipped (the Dockerfile says the same). Flags from
+# outside stay; functions that changed since the recording are compiled as ever.
+use_recorded_runs() {
+    export RUSTFLAGS="${RUSTFLAGS:+$RUSTFLAGS }-Cprofile-use=$PWD/bench/release.profdata -Cllvm-args=-no-pgo-warn-mismatch"
+}
+
 # Waits until the command succeeds, at most the given seconds.
 wait_until() {
     local deadline=$((SECONDS + $1))

@@ -2,6 +2,7 @@
 # The soak tests: every `tests/soak.rs` of the workspace, in release, at full length.
 source "$(dirname "$0")/lib.sh"
 use_pinned_toolchain
+use_recorded_runs
 
 packages=()
 for file in crates/*/tests/soak.rs services/*/tests/soak.rs; do

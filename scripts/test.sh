@@ -46,7 +46,7 @@ stage "tests" 1800 cargo test --workspace --locked --no-fail-fast
 if [[ -n $full ]]; then
     stage "documentation" 600 env RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
     stage "dependencies" 300 scripts/dependencies.sh
-    stage "release build" 1500 cargo build --workspace --release --locked --bins
+    stage "release build" 1500 scripts/release-build.sh --workspace --bins
     stage "demo" 120 scripts/demo-smoke.sh
     stage "soak" 1800 scripts/soak.sh
     stage "real clients" 600 tests/clients/run.sh
