@@ -335,11 +335,23 @@ impl<'a> Hunt<'a> {
 /// Spends the ticket, or counts a dispatch that needed none; what nobody could be asked for is given back. False: the
 /// ticket has ended.
 fn pay(endpoint: &crate::fleet::Endpoint, picked: &mut Picked, unreachable: bool, now: u64) -> bool {
-    let gate = &endpoint.account.gate;
     match picked.ticket.take() {
-        Some(ticket) if unreachable => gate.give_back(ticket),
-        Some(ticket) => return gate.sent(ticket, now),
-        None => gate.charge(picked.cost, Sender::Client, now),
+        Some(ticket) if unreachable => {
+            endpoint.account.gate.give_back(ticket);
+            true
+        }
+        ticket => spend(endpoint, ticket, picked.cost, now),
     }
-    true
+}
+
+/// Counts what is sent `now`, with its ticket if there is a ceiling. False: the ticket's window has ended.
+fn spend(endpoint: &crate::fleet::Endpoint, ticket: Option<Ticket>, cost: Cost, now: u64) -> bool {
+    let gate = &endpoint.account.gate;
+    match ticket {
+        Some(ticket) => gate.sent(ticket, now),
+        None => {
+            gate.charge(cost, Sender::Client, now);
+            true
+        }
+    }
 }

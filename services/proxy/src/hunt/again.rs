@@ -2,14 +2,13 @@
 //! nobody is blamed. The provider may have counted what was written, so the account pays for both. Decides whether the call
 //! may be sent a second time, as `retry` does for another endpoint.
 
-use super::Hunt;
+use super::{Hunt, spend};
 use crate::exchange::{Ask, Outcome, Stale, attempt_again};
 use crate::record::Attempt;
 use crate::route::Safety;
 use crate::select::room;
 use crate::upstream::Lost;
 use crate::why::What;
-use ledger::Sender;
 use std::time::Instant;
 
 impl Hunt<'_> {
@@ -50,13 +49,6 @@ impl Hunt<'_> {
     fn pay_again(&self, note: &Attempt<'_>) -> bool {
         let endpoint = self.request.chain.at(note.index);
         let ticket = if note.overflow { Ok(None) } else { room::take(endpoint, &self.wish(note.cost)) };
-        match ticket {
-            Ok(Some(ticket)) => endpoint.account.gate.sent(ticket, note.sent_at),
-            Ok(None) => {
-                endpoint.account.gate.charge(note.cost, Sender::Client, note.sent_at);
-                true
-            }
-            Err(_) => false,
-        }
+        ticket.is_ok_and(|ticket| spend(endpoint, ticket, note.cost, note.sent_at))
     }
 }
